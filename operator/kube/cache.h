@@ -1,0 +1,86 @@
+// The operator's view of one kind of object: trimmed, keyed by namespace/name, fed by a Watcher and by our own writes.
+// It reads its own writes: an answer newer than the stream is kept until the stream has passed it (KEP-5504 makes
+// resourceVersions of one kind comparable), so that "missing" is never decided from a stale cache.
+#pragma once
+#include <charconv>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "operator/api/types.h"
+
+namespace tj {
+
+/// 0 when the text is not a number: then nothing is known about its order.
+inline std::uint64_t version_number(const std::string& resource_version) {
+  std::uint64_t number = 0;
+  std::from_chars(resource_version.data(), resource_version.data() + resource_version.size(), number);
+  return number;
+}
+
+/// T has a member `meta` (ObjectMeta). Not thread-safe: it lives on the loop thread.
+template <typename T>
+class Cache {
+ public:
+  const std::map<ObjectKey, T>& objects() const { return objects_; }
+  const T* find(const ObjectKey& key) const {
+    const auto found = objects_.find(key);
+    return found == objects_.end() ? nullptr : &found->second;
+  }
+
+  /// A complete list taken at `list_version`. Returns every object that changed, in its old and its new form.
+  std::vector<T> replace(std::vector<T> listed, const std::string& list_version) {
+    seen_version_ = std::max(seen_version_, version_number(list_version));
+    std::map<ObjectKey, T> next;
+    for (auto& object : listed) next.insert_or_assign(object.meta.key(), std::move(object));
+    std::vector<T> changed;
+    for (auto& [key, old] : objects_) {
+      const auto now = next.find(key);
+      const bool written_after_list = version_number(old.meta.resource_version) > version_number(list_version);
+      if (now == next.end() && written_after_list) next.emplace(key, old);
+      else if (now != next.end() && written_after_list) now->second = old;
+      else if (now == next.end() || !(now->second == old)) changed.push_back(old);
+    }
+    for (const auto& [key, object] : next) {
+      const T* old = find(key);
+      if (old == nullptr || !(*old == object)) changed.push_back(object);
+    }
+    objects_ = std::move(next);
+    return changed;
+  }
+
+  /// An object from the stream. Returns false when it is not newer than what is known.
+  bool upsert(T object) {
+    seen_version_ = std::max(seen_version_, version_number(object.meta.resource_version));
+    return put(std::move(object));
+  }
+  /// A deletion from the stream; `object` is its last state. Another object of the same name is left alone.
+  bool erase(const T& object) {
+    seen_version_ = std::max(seen_version_, version_number(object.meta.resource_version));
+    const auto found = objects_.find(object.meta.key());
+    if (found == objects_.end() || found->second.meta.uid != object.meta.uid) return false;
+    objects_.erase(found);
+    return true;
+  }
+  /// An object from the answer to our own write. If the stream has passed it, the stream knows better.
+  bool wrote(T object) {
+    if (version_number(object.meta.resource_version) <= seen_version_) return false;
+    return put(std::move(object));
+  }
+
+ private:
+  bool put(T object) {
+    const ObjectKey key = object.meta.key();
+    const auto found = objects_.find(key);
+    if (found == objects_.end()) { objects_.emplace(key, std::move(object)); return true; }
+    if (version_number(object.meta.resource_version) <= version_number(found->second.meta.resource_version)) return false;
+    found->second = std::move(object);
+    return true;
+  }
+
+  std::map<ObjectKey, T> objects_;
+  std::uint64_t seen_version_ = 0;  // the newest that the stream or a list has shown
+};
+
+}  // namespace tj

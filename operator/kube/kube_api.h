@@ -1,0 +1,67 @@
+// The operator's one seam to the world: requests to a Kubernetes API server, and its watches.
+// RestKubeApi (kube/rest_kube_api.h) speaks to a real server, MemoryApi (local/memory_api.h) is one in memory.
+#pragma once
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "contract/result.h"
+
+namespace tj {
+
+enum class Resource { training_jobs, pods, services, events };
+/// "trainingjobs", "pods", ...: the path segment and the metrics label.
+const char* to_string(Resource resource);
+
+enum class Verb { get, list, create, patch_status, remove };
+const char* to_string(Verb verb);  // "get", "list", "create", "patch", "delete"
+
+inline constexpr std::chrono::milliseconds kRequestDeadline{15'000};
+inline constexpr int kListPageMax = 500;
+
+struct Request {
+  Verb verb = Verb::get;
+  Resource resource = Resource::pods;
+  std::string ns;    // empty: all namespaces (list only)
+  std::string name;  // empty for list and create
+  std::string body;  // JSON; create: the object, patch_status: a merge patch, remove: DeleteOptions
+  std::string label_selector;   // list
+  std::string continue_token;   // list: the next page
+  std::chrono::milliseconds deadline = kRequestDeadline;  // of the whole request
+};
+
+struct WatchRequest {
+  Resource resource = Resource::pods;
+  std::string ns;  // empty: all namespaces
+  std::string label_selector;
+  std::string resource_version;  // from a list or a bookmark; bookmarks are always asked for
+  std::chrono::seconds timeout{300};  // the server ends the stream then; a stream silent for longer is dead
+};
+
+/// Called zero or more times with one JSON line (a watch event), then once with why the stream ended.
+/// An orderly end (the server's timeout) is a Result without error.
+struct WatchHandler {
+  std::function<void(std::string line)> on_line;
+  std::function<void(Result<void> end)> on_end;
+};
+
+/// Its destruction cancels the stream: no callback starts after the destructor has returned.
+class WatchStream {
+ public:
+  virtual ~WatchStream() = default;
+};
+
+/// Any thread may call; callbacks come on the executor that the implementation was given (the loop thread), never from
+/// inside the call itself. A response is the JSON body of a 2xx answer; any other answer is an Error by its HTTP status:
+/// 404 not_found, 409 conflict, 410 gone, 400/422 invalid, 401/403 forbidden, 429/5xx unavailable (with Retry-After).
+class KubeApi {
+ public:
+  using Done = std::function<void(Result<std::string> body)>;
+  virtual ~KubeApi() = default;
+  virtual void send(Request request, Done done) = 0;
+  virtual std::unique_ptr<WatchStream> watch(WatchRequest request, WatchHandler handler) = 0;
+};
+
+}  // namespace tj

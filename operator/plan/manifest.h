@@ -1,0 +1,25 @@
+// From a job to the JSON of its children. Pure; the launch contract is injected here.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+
+#include "operator/api/types.h"
+#include "operator/plan/plan.h"
+
+namespace tj {
+
+/// Label selector of everything the operator owns: kubebrain.io/trainingjob.
+std::string owned_selector();
+/// Label selector of one job's pods: job-name=<job>,kubebrain.io/trainingjob=<job>.
+std::string job_selector(const std::string& job_name);
+
+/// The pod of one rank: the template, plus name, labels, ownerReference, subdomain, hostname, restartPolicy Never and the
+/// contract's variables before the user's own (`$(VAR)` expands only backwards), in init containers too.
+nlohmann::json make_pod(const TrainingJob& job, const CreatePod& action);
+
+/// Headless, publishNotReadyAddresses, one port; named as the job.
+nlohmann::json make_service(const TrainingJob& job);
+
+/// An events.v1 core Event that says `event` about the job; `now` stamps it.
+nlohmann::json make_event(const TrainingJob& job, const PlannedEvent& event, TimePoint now);
+
+}  // namespace tj

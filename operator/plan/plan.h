@@ -1,0 +1,51 @@
+// The one place that decides. Pure: it reads its argument and nothing else; time is part of the argument.
+// Around it: watch and cache build Observed, apply carries out Plan (operator/loop).
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "operator/api/types.h"
+
+namespace tj {
+
+/// All that is known about one job. Children are those labelled with its name, whoever owns them.
+struct Observed {
+  TrainingJob job;
+  std::vector<Pod> pods;
+  std::optional<Service> service;
+  TimePoint now;
+  /// Why the last creation was refused (quota, 403, 422), if it was: apply's only memory, safe to lose.
+  std::optional<std::string> create_error;
+};
+
+struct CreateService { bool operator==(const CreateService&) const = default; };
+struct CreatePod { int worker_index = 0; int attempt = 0; bool operator==(const CreatePod&) const = default; };
+/// Deletes are bound to the uid: another pod of the same name is never hit.
+struct DeletePod { std::string name; std::string uid; bool operator==(const DeletePod&) const = default; };
+using Action = std::variant<CreateService, CreatePod, DeletePod>;
+
+/// Recorded only after the status was written.
+struct PlannedEvent {
+  bool warning = false;
+  std::string reason;
+  std::string message;
+  bool operator==(const PlannedEvent&) const = default;
+};
+
+struct Plan {
+  std::vector<Action> actions;  // Service before pods, pods by rank
+  JobStatus status;             // what the status must be; written only if it differs
+  std::vector<PlannedEvent> events;
+  std::optional<std::chrono::milliseconds> requeue_after;
+  bool operator==(const Plan&) const = default;
+};
+
+Plan plan(const Observed& observed);
+
+/// One line per action, the status and the events: the golden tests' format.
+std::string to_text(const Plan& plan, const TrainingJob& job);
+
+}  // namespace tj

@@ -1,0 +1,61 @@
+# How our targets are compiled: one place for the standard, the warnings, sanitizers and ccache.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+find_program(TJ_CCACHE ccache)
+if(TJ_CCACHE)
+  # Precompiled headers need the sloppiness; base_dir lets two checkouts share the cache.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+    CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${TJ_CCACHE})
+endif()
+
+add_library(tj_flags INTERFACE)
+target_include_directories(tj_flags INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_options(tj_flags INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror
+  -Wno-missing-field-initializers  # designated initialisers name what matters, the rest has defaults
+  -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+if(TJ_SANITIZE STREQUAL "address")
+  set(tj_sanitizer -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+elseif(TJ_SANITIZE STREQUAL "thread")
+  set(tj_sanitizer -fsanitize=thread)
+elseif(TJ_SANITIZE)
+  message(FATAL_ERROR "TJ_SANITIZE is \"${TJ_SANITIZE}\"; it must be address, thread or empty")
+endif()
+if(tj_sanitizer)
+  add_compile_options(${tj_sanitizer})
+  add_link_options(${tj_sanitizer})
+endif()
+
+# One precompiled header for everything that speaks JSON; torch has its own (trainer/).
+function(tj_precompile target)
+  target_precompile_headers(${target} PRIVATE <algorithm> <chrono> <functional> <map> <memory> <optional>
+    <string> <string_view> <variant> <vector> <nlohmann/json.hpp>)
+endfunction()
+
+# tj_library(NAME SOURCES... [LINK targets...]) and tj_program alike: the sources are listed, never globbed.
+function(tj_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_link_libraries(${name} PUBLIC tj_flags ${arg_LINK})
+endfunction()
+
+function(tj_program name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE tj_flags ${arg_LINK})
+endfunction()
+
+# tj_test(NAME SOURCES... LINK targets... [LABELS ...]): one gtest binary, one CTest entry for each of its tests.
+function(tj_test name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK;LABELS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE tj_flags GTest::gtest_main GTest::gmock ${arg_LINK})
+  target_compile_definitions(${name} PRIVATE TJ_SOURCE_DIR="${CMAKE_SOURCE_DIR}" TJ_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 120)
+endfunction()
