@@ -1,5 +1,5 @@
-// The one place that decides. Pure: it reads its argument and nothing else; time is part of the argument.
-// Around it: watch and cache build Observed, apply carries out Plan (operator/loop).
+// The one place that decides. Pure: it reads its argument and nothing else; time is part of the
+// argument. Around it: watch and cache build Observed, apply carries out Plan (operator/loop).
 #pragma once
 #include <optional>
 #include <span>
@@ -17,14 +17,27 @@ struct Observed {
   std::vector<Pod> pods;
   std::optional<Service> service;
   TimePoint now;
-  /// Why the last creation was refused (quota, 403, 422), if it was: apply's only memory, safe to lose.
+  /// Why the last creation was refused (quota, 403, 422), if it was: apply's only memory, safe to
+  /// lose.
   std::optional<std::string> create_error;
+  /// That refusal was 422: the server would say the same again, so only the user can help.
+  bool create_invalid = false;
 };
 
-struct CreateService { bool operator==(const CreateService&) const = default; };
-struct CreatePod { int worker_index = 0; int attempt = 0; bool operator==(const CreatePod&) const = default; };
+struct CreateService {
+  bool operator==(const CreateService&) const = default;
+};
+struct CreatePod {
+  int worker_index = 0;
+  int attempt = 0;
+  bool operator==(const CreatePod&) const = default;
+};
 /// Deletes are bound to the uid: another pod of the same name is never hit.
-struct DeletePod { std::string name; std::string uid; bool operator==(const DeletePod&) const = default; };
+struct DeletePod {
+  std::string name;
+  std::string uid;
+  bool operator==(const DeletePod&) const = default;
+};
 using Action = std::variant<CreateService, CreatePod, DeletePod>;
 
 /// Recorded only after the status was written.
