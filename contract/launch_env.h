@@ -14,15 +14,15 @@ namespace tj {
 
 /// One worker (pod) of a job. WORLD_SIZE and RANK count workers here, never processes.
 struct LaunchEnv {
-  int world_size = 1;   // number of workers, >= 1
-  int rank = 0;         // index of this worker, 0 <= rank < world_size
+  int world_size = 1;  // number of workers, >= 1
+  int rank = 0;        // index of this worker, 0 <= rank < world_size
   std::string master_addr;
-  int master_port = 0;  // 1..65535
+  int master_port = 0;                // 1..65535
   std::optional<int> nproc_per_node;  // processes per worker, >= 1; absent: "auto"
   std::string job_name;
   std::string job_namespace;
   std::string job_uid;
-  int attempt = 0;      // one value for the whole gang
+  int attempt = 0;  // one value for the whole gang
   bool operator==(const LaunchEnv&) const = default;
 };
 
@@ -39,8 +39,9 @@ std::optional<std::string> process_env(std::string_view name);
 /// All variables of the contract with fixed values, in the order in which they are injected.
 std::vector<EnvVar> to_env(const LaunchEnv& env);
 
-/// Reads the contract back. Fails with Code::invalid; the error names the variable, its value and what is right.
-/// The identity (TRAININGJOB_*) may be absent: another platform gave us the four variables alone.
+/// Reads the contract back. Fails with Code::invalid; the error names the variable, its value and
+/// what is right. The identity (TRAININGJOB_*) may be absent: another platform gave us the four
+/// variables alone.
 Result<LaunchEnv> from_env(const EnvLookup& lookup);
 
 /// Names that a user's manifest may not set: all of to_env plus the downward-API ones.

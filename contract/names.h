@@ -1,5 +1,5 @@
-// Every name that operator, trainer and command line must agree on: API group, labels, variables of identity.
-// Who writes and who reads stands at each.
+// Every name that operator, trainer and command line must agree on: API group, labels, variables of
+// identity. Who writes and who reads stands at each.
 #pragma once
 #include <string>
 
@@ -11,10 +11,14 @@ inline constexpr const char* kKind = "TrainingJob";
 inline constexpr const char* kPlural = "trainingjobs";
 
 // Labels, written by the operator on each pod and Service.
-inline constexpr const char* kLabelJobName = "job-name";  // read by people: kubectl logs -l job-name=<job>
-inline constexpr const char* kLabelTrainingJob = "kubebrain.io/trainingjob";  // read by the operator's watches: selects its own objects
-inline constexpr const char* kLabelWorkerIndex = "kubebrain.io/worker-index";  // read by the operator: the rank of the pod
-inline constexpr const char* kLabelAttempt = "kubebrain.io/attempt";  // read by the operator: the gang the pod belongs to
+inline constexpr const char* kLabelJobName =
+    "job-name";  // read by people: kubectl logs -l job-name=<job>
+inline constexpr const char* kLabelTrainingJob =
+    "kubebrain.io/trainingjob";  // read by the operator's watches: selects its own objects
+inline constexpr const char* kLabelWorkerIndex =
+    "kubebrain.io/worker-index";  // read by the operator: the rank of the pod
+inline constexpr const char* kLabelAttempt =
+    "kubebrain.io/attempt";  // read by the operator: the gang the pod belongs to
 
 // Identity, written into each container, read by the trainer for rendezvous keys and reports.
 inline constexpr const char* kEnvJobName = "TRAININGJOB_NAME";

@@ -10,7 +10,8 @@ using nlohmann::json;
 constexpr int kSignalMax = 64;
 
 json to_json(const Outcome& outcome) {
-  json document = {{"reason", outcome.reason}, {"message", outcome.message}, {"attempt", outcome.attempt}};
+  json document = {
+      {"reason", outcome.reason}, {"message", outcome.message}, {"attempt", outcome.attempt}};
   if (outcome.rank) document["rank"] = *outcome.rank;
   if (outcome.step) document["step"] = *outcome.step;
   return document;
@@ -38,17 +39,20 @@ std::string describe_exit_code(int code) {
   const int signal = code - exit_code::kSignalBase;
   if (signal <= 0 || signal > kSignalMax) return "exit code " + std::to_string(code);
   const char* name = sigabbrev_np(signal);
-  return "killed by signal " + std::to_string(signal) + (name ? std::string(" (SIG") + name + ")" : "");
+  return "killed by signal " + std::to_string(signal) +
+         (name ? std::string(" (SIG") + name + ")" : "");
 }
 
 std::string to_termination_message(const Outcome& outcome) {
   std::string text = dump(outcome);
   if (text.size() <= kTerminationMessageBytesMax) return text;
   Outcome cut = outcome;
-  // JSON escaping may make six bytes of one, so cut until it fits; each round removes at least one byte.
+  // JSON escaping may make six bytes of one, so cut until it fits; each round removes at least one
+  // byte.
   while (text.size() > kTerminationMessageBytesMax && !cut.message.empty()) {
     const std::size_t excess_bytes = text.size() - kTerminationMessageBytesMax;
-    cut.message.resize(cut.message.size() - std::min(cut.message.size(), std::max<std::size_t>(1, excess_bytes / 6)));
+    cut.message.resize(cut.message.size() -
+                       std::min(cut.message.size(), std::max<std::size_t>(1, excess_bytes / 6)));
     text = dump(cut);
   }
   return text;
@@ -56,11 +60,18 @@ std::string to_termination_message(const Outcome& outcome) {
 
 Result<Outcome> from_termination_message(std::string_view text) {
   const json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  const auto is = [&](const char* key, auto check) { return document.contains(key) && (document[key].*check)(); };
-  if (!document.is_object() || !is("reason", &json::is_string) || !is("message", &json::is_string)) {
-    return Error{.code = Code::invalid, .message = "not a trainer's termination message", .subject = {}, .retry_after = {}};
+  const auto is = [&](const char* key, auto check) {
+    return document.contains(key) && (document[key].*check)();
+  };
+  if (!document.is_object() || !is("reason", &json::is_string) ||
+      !is("message", &json::is_string)) {
+    return Error{.code = Code::invalid,
+                 .message = "not a trainer's termination message",
+                 .subject = {},
+                 .retry_after = {}};
   }
-  Outcome outcome{.reason = document["reason"], .message = document["message"], .rank = {}, .step = {}};
+  Outcome outcome{
+      .reason = document["reason"], .message = document["message"], .rank = {}, .step = {}};
   if (is("rank", &json::is_number_integer)) outcome.rank = document["rank"].get<int>();
   if (is("step", &json::is_number_integer)) outcome.step = document["step"].get<long long>();
   if (is("attempt", &json::is_number_integer)) outcome.attempt = document["attempt"].get<int>();

@@ -1,5 +1,5 @@
-// How a worker ends: exit codes with a meaning, and the last words that kubelet carries into the pod's status.
-// The trainer writes both, the operator reads both.
+// How a worker ends: exit codes with a meaning, and the last words that kubelet carries into the
+// pod's status. The trainer writes both, the operator reads both.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,18 +9,20 @@
 
 namespace tj {
 
-/// Exit codes of our trainer. Numbers are those of sysexits.h where one fits, so that other programs may follow them.
+/// Exit codes of our trainer. Numbers are those of sysexits.h where one fits, so that other
+/// programs may follow them.
 namespace exit_code {
 inline constexpr int kDone = 0;
-inline constexpr int kUsage = 64;          // EX_USAGE: wrong command line
-inline constexpr int kBadData = 65;        // EX_DATAERR: training data or a checkpoint can't be used
-inline constexpr int kRendezvous = 69;     // EX_UNAVAILABLE: not all ranks met within the deadline
-inline constexpr int kInternal = 70;       // EX_SOFTWARE: a bug, or a library failed
-inline constexpr int kSaveFailed = 74;     // EX_IOERR: a checkpoint could not be written
-inline constexpr int kInterrupted = 75;    // EX_TEMPFAIL: asked to stop, checkpoint saved, may be resumed
-inline constexpr int kPeerLost = 76;       // EX_PROTOCOL: another rank went away; this one is collateral
-inline constexpr int kBadConfig = 78;      // EX_CONFIG: a retry gives the same answer
-inline constexpr int kSignalBase = 128;    // 128+n: ended by signal n
+inline constexpr int kUsage = 64;       // EX_USAGE: wrong command line
+inline constexpr int kBadData = 65;     // EX_DATAERR: training data or a checkpoint can't be used
+inline constexpr int kRendezvous = 69;  // EX_UNAVAILABLE: not all ranks met within the deadline
+inline constexpr int kInternal = 70;    // EX_SOFTWARE: a bug, or a library failed
+inline constexpr int kSaveFailed = 74;  // EX_IOERR: a checkpoint could not be written
+inline constexpr int kInterrupted =
+    75;  // EX_TEMPFAIL: asked to stop, checkpoint saved, may be resumed
+inline constexpr int kPeerLost = 76;  // EX_PROTOCOL: another rank went away; this one is collateral
+inline constexpr int kBadConfig = 78;    // EX_CONFIG: a retry gives the same answer
+inline constexpr int kSignalBase = 128;  // 128+n: ended by signal n
 }  // namespace exit_code
 
 /// "bad configuration", "killed by signal 9 (SIGKILL)", "exit code 3": for people.

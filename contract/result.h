@@ -1,9 +1,9 @@
-// The one error type of this project: the world fails in few ways, and only the code decides on a retry.
-// Standard library only; GCC 12 has std::expected only in C++23 mode.
+// The one error type of this project: the world fails in few ways, and only the code decides on a
+// retry. Standard library only; GCC 12 has std::expected only in C++23 mode.
 #pragma once
 #include <chrono>
-#include <cstdlib>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
@@ -56,8 +56,10 @@ inline std::string describe(const Error& error) {
   std::fprintf(stderr, "%s:%d: bug: %s\n", file, line, what.c_str());
   std::abort();
 }
-#define TJ_CHECK(condition, what) \
-  do { if (!(condition)) ::tj::panic(__FILE__, __LINE__, std::string(#condition ": ") + (what)); } while (false)
+#define TJ_CHECK(condition, what)                                                             \
+  do {                                                                                        \
+    if (!(condition)) ::tj::panic(__FILE__, __LINE__, std::string(#condition ": ") + (what)); \
+  } while (false)
 
 /// A value or an Error. Reading the wrong side is a bug and aborts.
 template <typename T>
@@ -68,15 +70,27 @@ class [[nodiscard]] Result {
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
-  const T& value() const& { require_value(); return std::get<0>(state_); }
-  T& value() & { require_value(); return std::get<0>(state_); }
-  T&& value() && { require_value(); return std::get<0>(std::move(state_)); }
+  const T& value() const& {
+    require_value();
+    return std::get<0>(state_);
+  }
+  T& value() & {
+    require_value();
+    return std::get<0>(state_);
+  }
+  T&& value() && {
+    require_value();
+    return std::get<0>(std::move(state_));
+  }
   const T& operator*() const& { return value(); }
   T& operator*() & { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
   const T* operator->() const { return &value(); }
   T* operator->() { return &value(); }
-  const Error& error() const { TJ_CHECK(!ok(), "no error to read"); return std::get<1>(state_); }
+  const Error& error() const {
+    TJ_CHECK(!ok(), "no error to read");
+    return std::get<1>(state_);
+  }
 
  private:
   void require_value() const { TJ_CHECK(ok(), describe(std::get<1>(state_))); }
@@ -90,7 +104,10 @@ class [[nodiscard]] Result<void> {
   Result(Error error) : error_(std::move(error)) {}
   bool ok() const { return !error_; }
   explicit operator bool() const { return ok(); }
-  const Error& error() const { TJ_CHECK(!ok(), "no error to read"); return *error_; }
+  const Error& error() const {
+    TJ_CHECK(!ok(), "no error to read");
+    return *error_;
+  }
 
  private:
   std::optional<Error> error_;

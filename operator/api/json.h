@@ -1,4 +1,5 @@
-// JSON of the resource and of the trimmed child objects. Strict where a person wrote it, lenient where a server did.
+// JSON of the resource and of the trimmed child objects. Strict where a person wrote it, lenient
+// where a server did.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 
@@ -7,12 +8,13 @@
 
 namespace tj {
 
-/// Reads a TrainingJob. Unknown fields in the spec are an error only in `validate_manifest` (api/validate.h);
-/// a spec that can't be read at all is kept in `spec_error`, so that its job can be failed with a reason.
-/// Fails with Code::invalid only when the object has no name.
+/// Reads a TrainingJob. Unknown fields in the spec are an error only in `validate_manifest`
+/// (api/validate.h); a spec that can't be read at all is kept in `spec_error`, so that its job can
+/// be failed with a reason. Fails with Code::invalid only when the object has no name.
 Result<TrainingJob> job_from_json(const nlohmann::json& object);
 
-/// The body of a merge patch on the status subresource: absent optionals are null, which deletes them.
+/// The body of a merge patch on the status subresource: absent optionals are null, which deletes
+/// them.
 nlohmann::json status_patch(const TrainingJob& job, const JobStatus& status);
 
 Result<Pod> trim_pod(const nlohmann::json& object);

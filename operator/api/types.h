@@ -1,5 +1,6 @@
-// The objects the operator thinks about, as plain values: its own resource, and the few fields of pods, Services and
-// nodes that decide anything. JSON stands in api/json.h; nothing here knows about HTTP.
+// The objects the operator thinks about, as plain values: its own resource, and the few fields of
+// pods, Services and nodes that decide anything. JSON stands in api/json.h; nothing here knows
+// about HTTP.
 #pragma once
 #include <chrono>
 #include <map>
@@ -43,12 +44,16 @@ struct ObjectMeta {
 enum class Phase { pending, starting, running, succeeded, failed };
 const char* to_string(Phase phase);  // "Pending", ...
 std::optional<Phase> parse_phase(const std::string& text);
-constexpr bool is_terminal(Phase phase) { return phase == Phase::succeeded || phase == Phase::failed; }
+constexpr bool is_terminal(Phase phase) {
+  return phase == Phase::succeeded || phase == Phase::failed;
+}
 
-/// The spec as the user wrote it. The pod template is kept as JSON text, untouched: a struct would drop fields.
+/// The spec as the user wrote it. The pod template is kept as JSON text, untouched: a struct would
+/// drop fields.
 struct JobSpec {
   int worker_count = 1;
-  std::string pod_template_json;  // {"metadata": {...}, "spec": {...}}; canonical dump, so equality is by value
+  std::string pod_template_json;  // {"metadata": {...}, "spec": {...}}; canonical dump, so equality
+                                  // is by value
   bool operator==(const JobSpec&) const = default;
 };
 
@@ -88,7 +93,7 @@ struct JobStatus {
   std::string reason;
   std::string message;
   long long observed_generation = 0;
-  int attempt = 0;  // one value for the whole gang; a restart (next issue) counts it up
+  int attempt = 0;         // one value for the whole gang; a restart (next issue) counts it up
   std::string ready_text;  // "2/2": the READY column
   std::string selector;    // of the job's pods, for the scale subresource
   std::optional<TimePoint> start_time;
@@ -103,7 +108,8 @@ struct TrainingJob {
   ObjectMeta meta;
   JobSpec spec;
   JobStatus status;
-  /// The spec can't be read (a field's path and what is wrong with it): the job fails with reason Invalid.
+  /// The spec can't be read (a field's path and what is wrong with it): the job fails with reason
+  /// Invalid.
   std::optional<std::string> spec_error;
   bool operator==(const TrainingJob&) const = default;
 };
@@ -112,8 +118,8 @@ enum class PodPhase { pending, running, succeeded, failed, unknown };
 
 /// How the main container (the template's first) ended.
 struct ContainerExit {
-  int exit_code = 0;  // 128+n for signal n
-  std::string reason;  // Completed, Error, OOMKilled, ...
+  int exit_code = 0;    // 128+n for signal n
+  std::string reason;   // Completed, Error, OOMKilled, ...
   std::string message;  // the termination message
   std::optional<TimePoint> finished_at;
   bool operator==(const ContainerExit&) const = default;
@@ -122,15 +128,15 @@ struct ContainerExit {
 /// A worker's pod, trimmed to what decides. Made by trim_pod (api/json.h).
 struct Pod {
   ObjectMeta meta;
-  std::string job_name;  // label kubebrain.io/trainingjob
+  std::string job_name;   // label kubebrain.io/trainingjob
   int worker_index = -1;  // from its label; -1: not a number
   int attempt = -1;
   PodPhase phase = PodPhase::pending;
   bool ready = false;
   std::string node;
-  std::string reason;   // pod-level status.reason (Evicted, ...)
-  std::string message;  // pod-level status.message
-  std::string waiting_reason;   // why it does not start: Unschedulable, ImagePullBackOff, ...
+  std::string reason;          // pod-level status.reason (Evicted, ...)
+  std::string message;         // pod-level status.message
+  std::string waiting_reason;  // why it does not start: Unschedulable, ImagePullBackOff, ...
   std::string waiting_message;
   std::optional<ContainerExit> exit;
   bool operator==(const Pod&) const = default;

@@ -1,5 +1,5 @@
-// The controller: watches -> caches -> queue -> plan() -> apply. One thread, the io_context's, decides.
-// The same class serves a cluster (over RestKubeApi) and `tj run` (over MemoryApi).
+// The controller: watches -> caches -> queue -> plan() -> apply. One thread, the io_context's,
+// decides. The same class serves a cluster (over RestKubeApi) and `tj run` (over MemoryApi).
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <functional>
@@ -21,7 +21,8 @@ struct ControllerOptions {
 
 class Controller {
  public:
-  Controller(boost::asio::io_context& loop, KubeApi& api, Metrics& metrics, ControllerOptions options);
+  Controller(boost::asio::io_context& loop, KubeApi& api, Metrics& metrics,
+             ControllerOptions options);
   ~Controller();
   Controller(const Controller&) = delete;
   Controller& operator=(const Controller&) = delete;

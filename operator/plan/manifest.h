@@ -12,8 +12,9 @@ std::string owned_selector();
 /// Label selector of one job's pods: job-name=<job>,kubebrain.io/trainingjob=<job>.
 std::string job_selector(const std::string& job_name);
 
-/// The pod of one rank: the template, plus name, labels, ownerReference, subdomain, hostname, restartPolicy Never and the
-/// contract's variables before the user's own (`$(VAR)` expands only backwards), in init containers too.
+/// The pod of one rank: the template, plus name, labels, ownerReference, subdomain, hostname,
+/// restartPolicy Never and the contract's variables before the user's own (`$(VAR)` expands only
+/// backwards), in init containers too.
 nlohmann::json make_pod(const TrainingJob& job, const CreatePod& action);
 
 /// Headless, publishNotReadyAddresses, one port; named as the job.

@@ -1,4 +1,5 @@
-// Who this process is: read from the launch environment, whatever wrote it. WORLD_SIZE and RANK count processes here.
+// Who this process is: read from the launch environment, whatever wrote it. WORLD_SIZE and RANK
+// count processes here.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,20 +11,21 @@ namespace tj::trainer {
 
 /// One process of a job. Rules, first match wins (wider detection comes later, in this one place):
 ///  1. LOCAL_RANK and LOCAL_WORLD_SIZE are set: a launcher (ours or torchrun) counted processes.
-///  2. any of WORLD_SIZE, RANK, MASTER_ADDR, MASTER_PORT is set: the operator's contract, one process per worker.
+///  2. any of WORLD_SIZE, RANK, MASTER_ADDR, MASTER_PORT is set: the operator's contract, one
+///  process per worker.
 ///  3. none: a single process.
 struct ProcessEnv {
-  int world_size = 1;        // processes
+  int world_size = 1;  // processes
   int rank = 0;
-  int local_rank = 0;        // on this worker
+  int local_rank = 0;  // on this worker
   int local_world_size = 1;
-  int worker_index = 0;      // GROUP_RANK, or the worker's RANK
+  int worker_index = 0;  // GROUP_RANK, or the worker's RANK
   std::string master_addr = "127.0.0.1";
   int master_port = 29500;
-  std::string job_uid;       // with attempt: the rendezvous key; empty outside of a job
+  std::string job_uid;  // with attempt: the rendezvous key; empty outside of a job
   int attempt = 0;
-  std::string node_name;     // NODE_NAME, or the host's name
-  std::string origin;        // "launcher", "operator", "none (single process)": for the start-up table
+  std::string node_name;  // NODE_NAME, or the host's name
+  std::string origin;     // "launcher", "operator", "none (single process)": for the start-up table
   bool operator==(const ProcessEnv&) const = default;
 };
 
