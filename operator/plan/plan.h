@@ -11,6 +11,10 @@
 
 namespace tj {
 
+/// denied: quota or permission, a later try may pass. invalid: 422, the same answer for ever. name_taken: an object of
+/// another owner stands there, perhaps one that the caches do not hold.
+enum class Refusal { denied, invalid, name_taken };
+
 /// All that is known about one job. Children are those labelled with its name, whoever owns them.
 struct Observed {
   TrainingJob job;
@@ -20,8 +24,7 @@ struct Observed {
   /// Why the last creation was refused (quota, 403, 422), if it was: apply's only memory, safe to
   /// lose.
   std::optional<std::string> create_error;
-  /// That refusal was 422: the server would say the same again, so only the user can help.
-  bool create_invalid = false;
+  Refusal refusal = Refusal::denied;  // of what kind create_error is
 };
 
 struct CreateService {
