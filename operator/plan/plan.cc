@@ -146,13 +146,21 @@ bool must_wait_for_culprit(const Observed& observed, const Gang& gang) {
   return !all_ended && failure->finished_at && observed.now < *failure->finished_at + kCulpritWait;
 }
 
+bool has_foreign_service(const Observed& observed) {
+  return observed.service && observed.service->meta.controller_uid != observed.job.meta.uid;
+}
+
+/// Its end will be seen by a watch: until then there is no use in trying.
+bool is_stranger_in_sight(const Observed& observed, const Gang& gang) {
+  return has_foreign_service(observed) || gang.stranger != nullptr;
+}
+
 /// Something outside of the gang that keeps it from being made whole.
 std::optional<Verdict> find_obstacle(const Observed& observed, const Gang& gang) {
-  const bool foreign_service =
-      observed.service && observed.service->meta.controller_uid != observed.job.meta.uid;
-  if (foreign_service || gang.stranger != nullptr) {
-    const std::string name = foreign_service ? "Service " + observed.service->meta.name
-                                             : "pod " + gang.stranger->meta.name;
+  if (is_stranger_in_sight(observed, gang)) {
+    const std::string name = has_foreign_service(observed)
+                                 ? "Service " + observed.service->meta.name
+                                 : "pod " + gang.stranger->meta.name;
     return Verdict{Phase::pending, "NameConflict",
                    name +
                        " belongs to another owner (an earlier job of this name?); waiting for "
@@ -160,7 +168,8 @@ std::optional<Verdict> find_obstacle(const Observed& observed, const Gang& gang)
   }
   if (observed.create_error) {
     const Phase phase = count_workers(gang).active > 0 ? Phase::starting : Phase::pending;
-    return Verdict{phase, "CreateFailed", *observed.create_error};
+    const bool name_is_taken = observed.refusal == Refusal::name_taken;
+    return Verdict{phase, name_is_taken ? "NameConflict" : "CreateFailed", *observed.create_error};
   }
   return std::nullopt;
 }
@@ -217,9 +226,12 @@ Plan plan_active(const Observed& observed, const Gang& gang) {
              observed);
     return plan;
   }
+  if (observed.create_error && observed.refusal == Refusal::invalid) {
+    conclude(plan, {Phase::failed, "Invalid", *observed.create_error}, observed);
+    return plan;
+  }
   const auto obstacle = find_obstacle(observed, gang);
-  const bool name_is_taken = obstacle && obstacle->reason == "NameConflict";
-  if (!name_is_taken) plan.actions = gather_gang(observed, gang);
+  if (!is_stranger_in_sight(observed, gang)) plan.actions = gather_gang(observed, gang);
   conclude(plan, obstacle ? *obstacle : judge_progress(observed, gang), observed);
   return plan;
 }
