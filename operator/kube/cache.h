@@ -1,11 +1,14 @@
-// The operator's view of one kind of object: trimmed, keyed by namespace/name, fed by a Watcher and by our own writes.
-// It reads its own writes: an answer newer than the stream is kept until the stream has passed it (KEP-5504 makes
-// resourceVersions of one kind comparable), so that "missing" is never decided from a stale cache.
+// The operator's view of one kind of object: trimmed, keyed by namespace/name, fed by a Watcher and
+// by our own writes. It reads its own writes: an answer newer than the stream is kept until the
+// stream has passed it (KEP-5504 makes resourceVersions of one kind comparable), so that "missing"
+// is never decided from a stale cache.
 #pragma once
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "operator/api/types.h"
@@ -15,7 +18,9 @@ namespace tj {
 /// 0 when the text is not a number: then nothing is known about its order.
 inline std::uint64_t version_number(const std::string& resource_version) {
   std::uint64_t number = 0;
-  std::from_chars(resource_version.data(), resource_version.data() + resource_version.size(), number);
+  const char* const end = resource_version.data() + resource_version.size();
+  const auto read = std::from_chars(resource_version.data(), end, number);
+  if (read.ec != std::errc{} || read.ptr != end) return 0;
   return number;
 }
 
@@ -29,7 +34,8 @@ class Cache {
     return found == objects_.end() ? nullptr : &found->second;
   }
 
-  /// A complete list taken at `list_version`. Returns every object that changed, in its old and its new form.
+  /// A complete list taken at `list_version`. Returns every object that changed, in its old and its
+  /// new form.
   std::vector<T> replace(std::vector<T> listed, const std::string& list_version) {
     seen_version_ = std::max(seen_version_, version_number(list_version));
     std::map<ObjectKey, T> next;
@@ -37,10 +43,14 @@ class Cache {
     std::vector<T> changed;
     for (auto& [key, old] : objects_) {
       const auto now = next.find(key);
-      const bool written_after_list = version_number(old.meta.resource_version) > version_number(list_version);
-      if (now == next.end() && written_after_list) next.emplace(key, old);
-      else if (now != next.end() && written_after_list) now->second = old;
-      else if (now == next.end() || !(now->second == old)) changed.push_back(old);
+      const bool written_after_list =
+          version_number(old.meta.resource_version) > version_number(list_version);
+      if (now == next.end() && written_after_list)
+        next.emplace(key, old);
+      else if (now != next.end() && written_after_list)
+        now->second = old;
+      else if (now == next.end() || !(now->second == old))
+        changed.push_back(old);
     }
     for (const auto& [key, object] : next) {
       const T* old = find(key);
@@ -55,7 +65,8 @@ class Cache {
     seen_version_ = std::max(seen_version_, version_number(object.meta.resource_version));
     return put(std::move(object));
   }
-  /// A deletion from the stream; `object` is its last state. Another object of the same name is left alone.
+  /// A deletion from the stream; `object` is its last state. Another object of the same name is
+  /// left alone.
   bool erase(const T& object) {
     seen_version_ = std::max(seen_version_, version_number(object.meta.resource_version));
     const auto found = objects_.find(object.meta.key());
@@ -63,7 +74,8 @@ class Cache {
     objects_.erase(found);
     return true;
   }
-  /// An object from the answer to our own write. If the stream has passed it, the stream knows better.
+  /// An object from the answer to our own write. If the stream has passed it, the stream knows
+  /// better; if its version has no order, it might be an old one, and the stream will bring it.
   bool wrote(T object) {
     if (version_number(object.meta.resource_version) <= seen_version_) return false;
     return put(std::move(object));
@@ -73,8 +85,14 @@ class Cache {
   bool put(T object) {
     const ObjectKey key = object.meta.key();
     const auto found = objects_.find(key);
-    if (found == objects_.end()) { objects_.emplace(key, std::move(object)); return true; }
-    if (version_number(object.meta.resource_version) <= version_number(found->second.meta.resource_version)) return false;
+    if (found == objects_.end()) {
+      objects_.emplace(key, std::move(object));
+      return true;
+    }
+    const std::uint64_t known = version_number(found->second.meta.resource_version);
+    const std::uint64_t offered = version_number(object.meta.resource_version);
+    // Of versions that have no order, the one that came last wins.
+    if (known != 0 && offered != 0 && offered <= known) return false;
     found->second = std::move(object);
     return true;
   }

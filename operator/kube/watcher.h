@@ -1,6 +1,11 @@
-// List and watch as an explicit state machine without I/O: it is told what happened and says what to do next.
-// States: empty -> listing (pages) -> watching -> ... ; a 410 goes back to empty; every failure waits with backoff.
-// After kube-rs' runtime watcher; semantics in Kubernetes' "Efficient detection of changes".
+// List and watch as an explicit state machine without I/O: it is told what happened and says what
+// to do next. After kube-rs' runtime watcher and client-go's reflector; semantics in Kubernetes'
+// "Efficient detection of changes".
+//
+//   listing -> (last page) -> watching -> (orderly end) -> watching from the last version
+//   410, wherever it is said     -> listing, the cache stays until the new list is complete
+//   a stream that fails          -> wait, watching from the last version; too often: listing
+//   a list or a line that is bad -> wait, listing
 #pragma once
 #include <chrono>
 #include <optional>
@@ -12,50 +17,92 @@
 
 namespace tj {
 
-/// What the driver must do. Exactly one is outstanding at a time.
-struct StartList { std::string continue_token; bool operator==(const StartList&) const = default; };
-struct StartWatch { std::string resource_version; bool operator==(const StartWatch&) const = default; };
-struct WaitThenStep { std::chrono::milliseconds delay{0}; bool operator==(const WaitThenStep&) const = default; };
+/// What the driver must do. Exactly one is outstanding at a time; a command that comes while a
+/// stream is open means: drop that stream.
+struct StartList {
+  std::string continue_token;
+  bool operator==(const StartList&) const = default;
+};
+struct StartWatch {
+  std::string resource_version;
+  bool operator==(const StartWatch&) const = default;
+};
+struct WaitThenStep {
+  std::chrono::milliseconds delay{0};
+  bool operator==(const WaitThenStep&) const = default;
+};
 using WatchCommand = std::variant<StartList, StartWatch, WaitThenStep>;
 
-/// What the cache must learn. `objects` and `object` are JSON texts.
-struct Replace { std::vector<std::string> objects; std::string resource_version; bool operator==(const Replace&) const = default; };
-struct Upsert { std::string object; bool operator==(const Upsert&) const = default; };
-struct Erase { std::string object; bool operator==(const Erase&) const = default; };
+/// What the cache must learn. `objects` and `object` are JSON texts, without managedFields.
+struct Replace {
+  std::vector<std::string> objects;
+  std::string resource_version;
+  bool operator==(const Replace&) const = default;
+};
+struct Upsert {
+  std::string object;
+  bool operator==(const Upsert&) const = default;
+};
+struct Erase {
+  std::string object;
+  bool operator==(const Erase&) const = default;
+};
 using WatchDelta = std::variant<Replace, Upsert, Erase>;
 
 struct WatchStep {
   std::vector<WatchDelta> deltas;
   std::optional<WatchCommand> command;  // absent: keep reading the stream that is open
-  std::string relist_reason;            // set when a watch had to start over: "gone", "error", ...; a metric's label
+  std::string relist_reason;  // set when a list has to start over: "gone", "error", "malformed";
+                              // a metric's label
 };
 
 class Watcher {
  public:
   static constexpr std::chrono::milliseconds kBackoffMin{200};
   static constexpr std::chrono::milliseconds kBackoffMax{30'000};
+  /// A server's own wish (Retry-After) is granted up to here.
+  static constexpr std::chrono::milliseconds kRetryAfterMax{120'000};
+  /// Two streams in a row that end in order without a line: a proxy that hangs up must not make us
+  /// spin, and a quiet resource loses nothing by this wait.
+  static constexpr std::chrono::milliseconds kQuietWait{1'000};
+  /// Streams that fail one after the other without a line; then the version itself is suspected.
+  static constexpr int kResumesMax = 5;
+  /// Of one list; a continue token that leads in a circle ends here.
+  static constexpr int kPagesMax = 10'000;
 
   /// `jitter_seed` spreads the backoff of many watchers.
   explicit Watcher(unsigned jitter_seed = 0) : jitter_state_(jitter_seed) {}
 
-  WatchStep start();                                 // once
-  WatchStep on_list(const Result<std::string>& page); // the answer to StartList
-  WatchStep on_line(const std::string& line);        // a line of the stream opened by StartWatch
-  WatchStep on_watch_end(const Result<void>& end);   // the stream ended
-  WatchStep on_waited();                             // the delay of WaitThenStep is over
+  WatchStep start();                                   // once
+  WatchStep on_list(const Result<std::string>& page);  // the answer to StartList
+  WatchStep on_line(const std::string& line);          // a line of the stream of StartWatch
+  WatchStep on_watch_end(const Result<void>& end);     // the stream ended
+  WatchStep on_waited();                               // the delay of WaitThenStep is over
 
   /// True once a first list was complete: the cache may be believed.
   bool synced() const { return synced_; }
   const std::string& resource_version() const { return resource_version_; }
 
  private:
-  enum class State { empty, listing, watching };
-  WatchStep fail(State next, std::string reason);
+  enum class State { listing, watching, waiting_to_list, waiting_to_watch };
 
-  State state_ = State::empty;
+  WatchStep list_from_start();
+  WatchStep watch_from_last();
+  WatchStep wait(State next, const Error& error, std::string relist_reason);
+  WatchStep relist_gone();
+  WatchStep resume(const Error& error);
+  WatchStep on_error_event(const std::string& line);
+  void made_progress();
+  std::chrono::milliseconds next_delay(const Error& error);
+
+  State state_ = State::listing;
   std::string resource_version_;
-  std::vector<std::string> pages_;  // objects of a list in progress: the old cache stays until it is complete
+  std::vector<std::string> listed_;  // of the list in progress
+  int pages_ = 0;
   std::chrono::milliseconds backoff_{kBackoffMin};
+  int resumes_ = 0;          // streams that failed since the last line
+  bool line_seen_ = true;    // by the open stream
+  bool last_quiet_ = false;  // the stream before ended in order without a line
   bool synced_ = false;
   unsigned jitter_state_;
 };

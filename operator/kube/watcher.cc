@@ -1,0 +1,208 @@
+#include "operator/kube/watcher.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+namespace tj {
+namespace {
+using nlohmann::json;
+
+struct Page {
+  std::vector<std::string> objects;
+  std::string resource_version;
+  std::string continue_token;
+};
+
+Error malformed(const std::string& what) { return Error{Code::internal, what, "watch", {}}; }
+
+std::string string_at(const json& object, const json::json_pointer& path) {
+  if (!object.contains(path)) return {};
+  const json& value = object.at(path);
+  return value.is_string() ? value.get<std::string>() : std::string{};
+}
+std::string version_of(const json& object) {
+  static const json::json_pointer kPath("/metadata/resourceVersion");
+  return string_at(object, kPath);
+}
+
+/// Takes the items out one by one, so that never more than one of a page exists as a tree.
+Result<Page> parse_list(const std::string& text) {
+  Page page;
+  bool in_items = false;
+  const auto keep = [&](int depth, json::parse_event_t event, json& parsed) {
+    if (event == json::parse_event_t::key && depth == 1) in_items = parsed == "items";
+    // items[n].metadata.managedFields is often half of an object, and nobody here reads it.
+    if (event == json::parse_event_t::key && depth == 4) return parsed != "managedFields";
+    if (event != json::parse_event_t::object_end || depth != 2 || !in_items) return true;
+    page.objects.push_back(parsed.dump());
+    return false;
+  };
+  const json list = json::parse(text, keep, false);
+  if (!list.is_object()) return malformed("the list is not a JSON object");
+  page.resource_version = version_of(list);
+  if (page.resource_version.empty()) return malformed("the list has no metadata.resourceVersion");
+  static const json::json_pointer kContinue("/metadata/continue");
+  page.continue_token = string_at(list, kContinue);
+  return page;
+}
+
+struct StreamEvent {
+  std::string type;
+  json object;
+};
+
+Result<StreamEvent> parse_event(const std::string& line) {
+  json event = json::parse(line, nullptr, false);
+  static const json::json_pointer kType("/type");
+  if (!event.is_object() || !event.contains("object") || !event["object"].is_object()) {
+    return malformed("not a watch event: " + line.substr(0, 200));
+  }
+  StreamEvent result{.type = string_at(event, kType), .object = std::move(event["object"])};
+  if (result.object.contains("metadata") && result.object["metadata"].is_object()) {
+    result.object["metadata"].erase("managedFields");
+  }
+  return result;
+}
+
+/// The next of a sequence of numbers that look random (Steele et al., SplitMix, 32 bits).
+unsigned split_mix(unsigned& state) {
+  state += 0x9e3779b9U;
+  unsigned mixed = state;
+  mixed = (mixed ^ (mixed >> 16)) * 0x85ebca6bU;
+  mixed = (mixed ^ (mixed >> 13)) * 0xc2b2ae35U;
+  return mixed ^ (mixed >> 16);
+}
+
+}  // namespace
+
+WatchStep Watcher::start() { return list_from_start(); }
+
+WatchStep Watcher::list_from_start() {
+  state_ = State::listing;
+  listed_ = {};
+  pages_ = 0;
+  return {.deltas = {}, .command = StartList{}, .relist_reason = {}};
+}
+
+WatchStep Watcher::watch_from_last() {
+  state_ = State::watching;
+  line_seen_ = false;
+  return {.deltas = {}, .command = StartWatch{resource_version_}, .relist_reason = {}};
+}
+
+/// Between half and the whole of the backoff, and never less than the server asked for.
+std::chrono::milliseconds Watcher::next_delay(const Error& error) {
+  const auto half = backoff_.count() / 2;
+  const auto spread = static_cast<unsigned>(half) + 1;
+  const std::chrono::milliseconds jittered{half + split_mix(jitter_state_) % spread};
+  backoff_ = std::min(backoff_ * 2, kBackoffMax);
+  const auto wished = error.retry_after.value_or(std::chrono::milliseconds{0});
+  return std::max(jittered, std::min(wished, kRetryAfterMax));
+}
+
+WatchStep Watcher::wait(State next, const Error& error, std::string relist_reason) {
+  state_ = next;
+  listed_ = {};
+  return {.deltas = {},
+          .command = WaitThenStep{next_delay(error)},
+          .relist_reason = std::move(relist_reason)};
+}
+
+/// At once the first time: the version is old, nothing is broken. A second time without a line in
+/// between means that the server can't keep up, and more lists would not help it.
+WatchStep Watcher::relist_gone() {
+  const bool first = backoff_ == kBackoffMin;
+  if (!first) return wait(State::waiting_to_list, Error{}, "gone");
+  backoff_ = std::min(backoff_ * 2, kBackoffMax);
+  WatchStep step = list_from_start();
+  step.relist_reason = "gone";
+  return step;
+}
+
+WatchStep Watcher::resume(const Error& error) {
+  if (error.code == Code::gone) return relist_gone();
+  if (++resumes_ <= kResumesMax) return wait(State::waiting_to_watch, error, "");
+  resumes_ = 0;
+  return wait(State::waiting_to_list, error, "error");
+}
+
+void Watcher::made_progress() {
+  backoff_ = kBackoffMin;
+  resumes_ = 0;
+}
+
+WatchStep Watcher::on_list(const Result<std::string>& page) {
+  if (state_ != State::listing) return {};
+  if (!page && page.error().code == Code::gone) return relist_gone();
+  if (!page) return wait(State::waiting_to_list, page.error(), "error");
+  Result<Page> parsed = parse_list(*page);
+  if (!parsed) return wait(State::waiting_to_list, parsed.error(), "malformed");
+  if (++pages_ > kPagesMax) return wait(State::waiting_to_list, Error{}, "malformed");
+
+  std::move(parsed->objects.begin(), parsed->objects.end(), std::back_inserter(listed_));
+  if (!parsed->continue_token.empty()) {
+    return {.deltas = {}, .command = StartList{parsed->continue_token}, .relist_reason = {}};
+  }
+  resource_version_ = parsed->resource_version;
+  synced_ = true;
+  WatchStep step = watch_from_last();
+  step.deltas.push_back(Replace{std::move(listed_), resource_version_});
+  listed_ = {};
+  return step;
+}
+
+/// The object of an ERROR event is a metav1.Status; its code is an HTTP status.
+WatchStep Watcher::on_error_event(const std::string& status_json) {
+  const json status = json::parse(status_json, nullptr, false);
+  const int code =
+      status.contains("code") && status["code"].is_number_integer() ? status["code"].get<int>() : 0;
+  static const json::json_pointer kMessage("/message");
+  static const json::json_pointer kRetryAfter("/details/retryAfterSeconds");
+  Error error{
+      code == 410 ? Code::gone : Code::unavailable, string_at(status, kMessage), "watch", {}};
+  if (status.contains(kRetryAfter) && status.at(kRetryAfter).is_number_integer()) {
+    error.retry_after = std::chrono::seconds(status.at(kRetryAfter).get<std::int32_t>());
+  }
+  return resume(error);
+}
+
+WatchStep Watcher::on_line(const std::string& line) {
+  if (state_ != State::watching) return {};
+  Result<StreamEvent> event = parse_event(line);
+  if (!event) return wait(State::waiting_to_list, event.error(), "malformed");
+  if (event->type == "ERROR") return on_error_event(event->object.dump());
+
+  const bool upsert = event->type == "ADDED" || event->type == "MODIFIED";
+  const bool erase = event->type == "DELETED";
+  const std::string version = version_of(event->object);
+  if ((!upsert && !erase && event->type != "BOOKMARK") || version.empty()) {
+    return wait(State::waiting_to_list, malformed("unknown event"), "malformed");
+  }
+  made_progress();
+  line_seen_ = true;
+  resource_version_ = version;
+  WatchStep step;
+  if (upsert) step.deltas.push_back(Upsert{event->object.dump()});
+  if (erase) step.deltas.push_back(Erase{event->object.dump()});
+  return step;
+}
+
+WatchStep Watcher::on_watch_end(const Result<void>& end) {
+  if (state_ != State::watching) return {};
+  if (!end) return resume(end.error());
+  const bool spinning = !line_seen_ && last_quiet_;
+  last_quiet_ = !line_seen_;
+  made_progress();
+  if (!spinning) return watch_from_last();
+  state_ = State::waiting_to_watch;
+  return {.deltas = {}, .command = WaitThenStep{kQuietWait}, .relist_reason = {}};
+}
+
+WatchStep Watcher::on_waited() {
+  if (state_ == State::waiting_to_list) return list_from_start();
+  if (state_ == State::waiting_to_watch) return watch_from_last();
+  return {};
+}
+
+}  // namespace tj
