@@ -20,7 +20,7 @@ target_include_directories(tj_flags INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(tj_flags INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror
   -Wno-missing-field-initializers  # designated initialisers name what matters, the rest has defaults
   # False alarms of GCC 12 inside std::string and std::optional (GCC bugs 105329, 105651, 80635).
-  -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds -Wno-maybe-uninitialized
+  -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds -Wno-maybe-uninitialized
   -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
 if(TJ_SANITIZE STREQUAL "address")
   set(tj_sanitizer -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
