@@ -1,5 +1,6 @@
 // The operator's one seam to the world: requests to a Kubernetes API server, and its watches.
-// RestKubeApi (kube/rest_kube_api.h) speaks to a real server, MemoryApi (local/memory_api.h) is one in memory.
+// RestKubeApi (kube/rest_kube_api.h) speaks to a real server, MemoryApi (local/memory_api.h) is one
+// in memory.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -27,8 +28,8 @@ struct Request {
   std::string ns;    // empty: all namespaces (list only)
   std::string name;  // empty for list and create
   std::string body;  // JSON; create: the object, patch_status: a merge patch, remove: DeleteOptions
-  std::string label_selector;   // list
-  std::string continue_token;   // list: the next page
+  std::string label_selector;                             // list
+  std::string continue_token;                             // list: the next page
   std::chrono::milliseconds deadline = kRequestDeadline;  // of the whole request
 };
 
@@ -37,11 +38,12 @@ struct WatchRequest {
   std::string ns;  // empty: all namespaces
   std::string label_selector;
   std::string resource_version;  // from a list or a bookmark; bookmarks are always asked for
-  std::chrono::seconds timeout{300};  // the server ends the stream then; a stream silent for longer is dead
+  std::chrono::seconds timeout{
+      300};  // the server ends the stream then; a stream silent for longer is dead
 };
 
-/// Called zero or more times with one JSON line (a watch event), then once with why the stream ended.
-/// An orderly end (the server's timeout) is a Result without error.
+/// Called zero or more times with one JSON line (a watch event), then once with why the stream
+/// ended. An orderly end (the server's timeout) is a Result without error.
 struct WatchHandler {
   std::function<void(std::string line)> on_line;
   std::function<void(Result<void> end)> on_end;
@@ -53,9 +55,10 @@ class WatchStream {
   virtual ~WatchStream() = default;
 };
 
-/// Any thread may call; callbacks come on the executor that the implementation was given (the loop thread), never from
-/// inside the call itself. A response is the JSON body of a 2xx answer; any other answer is an Error by its HTTP status:
-/// 404 not_found, 409 conflict, 410 gone, 400/422 invalid, 401/403 forbidden, 429/5xx unavailable (with Retry-After).
+/// Any thread may call; callbacks come on the executor that the implementation was given (the loop
+/// thread), never from inside the call itself. A response is the JSON body of a 2xx answer; any
+/// other answer is an Error by its HTTP status: 404 not_found, 409 conflict, 410 gone, 400/422
+/// invalid, 401/403 forbidden, 429/5xx unavailable (with Retry-After).
 class KubeApi {
  public:
   using Done = std::function<void(Result<std::string> body)>;

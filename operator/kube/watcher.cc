@@ -30,10 +30,14 @@ std::string version_of(const json& object) {
 Result<Page> parse_list(const std::string& text) {
   Page page;
   bool in_items = false;
+  bool in_metadata = false;
   const auto keep = [&](int depth, json::parse_event_t event, json& parsed) {
-    if (event == json::parse_event_t::key && depth == 1) in_items = parsed == "items";
-    // items[n].metadata.managedFields is often half of an object, and nobody here reads it.
-    if (event == json::parse_event_t::key && depth == 4) return parsed != "managedFields";
+    if (event == json::parse_event_t::key) {
+      if (depth == 1) in_items = parsed == "items";
+      if (depth == 3) in_metadata = parsed == "metadata";
+      // items[n].metadata.managedFields is often half of an object, and nobody here reads it.
+      return depth != 4 || !in_metadata || parsed != "managedFields";
+    }
     if (event != json::parse_event_t::object_end || depth != 2 || !in_items) return true;
     page.objects.push_back(parsed.dump());
     return false;
