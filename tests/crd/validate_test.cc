@@ -1,0 +1,119 @@
+// validate.cc against the table that the CRD is held to, and what that table can't say.
+#include "operator/api/validate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "contract/launch_env.h"
+#include "tests/crd/case_file.h"
+
+namespace tj {
+namespace {
+
+using nlohmann::json;
+
+class ValidateTable : public testing::TestWithParam<CaseFile> {};
+
+TEST_P(ValidateTable, says_what_the_file_expects) {
+  const CaseFile& file = GetParam();
+  const auto errors = validate_manifest(file.manifest);
+  EXPECT_EQ(errors.size(), file.expectations.size()) << describe(errors);
+  for (const auto& expected : file.expectations) {
+    const auto found = std::find_if(errors.begin(), errors.end(), [&](const FieldError& error) {
+      return error.field == expected.field &&
+             error.message.find(expected.says) != std::string::npos;
+    });
+    EXPECT_NE(found, errors.end())
+        << "wanted " << expected.field << ": " << expected.says << "\ngot    " << describe(errors);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(manifests, ValidateTable, testing::ValuesIn(read_case_files()),
+                         [](const auto& test) {
+                           std::string name = test.param.name;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+json job_with_env(const std::string& list, const std::string& variable) {
+  json container = {{"name", "main"}, {"image", "none"}};
+  json pod_spec = {{"containers", json::array({container})}};
+  container["env"] = json::array({{{"name", variable}, {"value", "x"}}});
+  pod_spec[list] = json::array({container});
+  return {{"replicaSpecs", {{"Worker", {{"replicas", 2}, {"template", {{"spec", pod_spec}}}}}}}};
+}
+
+TEST(Validate, each_reserved_variable_is_refused_in_each_list_of_containers) {
+  for (const auto reserved : reserved_env_names()) {
+    for (const std::string list : {"containers", "initContainers"}) {
+      const auto errors = validate_spec("job", job_with_env(list, std::string(reserved)));
+      ASSERT_EQ(errors.size(), 1U) << reserved << " in " << list;
+      EXPECT_EQ(errors[0].field,
+                "spec.replicaSpecs.Worker.template.spec." + list + "[0].env[0].name");
+    }
+  }
+}
+
+TEST(Validate, the_crd_reserves_the_names_of_the_contract) {
+  const json crd = read_yaml(std::string(TJ_SOURCE_DIR) + "/manifests/crd/trainingjobs.yaml");
+  const std::string to_pod_spec =
+      "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/replicaSpecs/properties/"
+      "Worker/properties/"
+      "template/properties/spec/properties/";
+  for (const std::string list : {"containers", "initContainers"}) {
+    const json::json_pointer to_rule(
+        to_pod_spec + list +
+        "/items/properties/env/items/properties/name/x-kubernetes-validations/0/rule");
+    const std::string rule = crd.at(to_rule);
+    for (const auto reserved : reserved_env_names()) {
+      EXPECT_NE(rule.find("'" + std::string(reserved) + "'"), std::string::npos) << reserved;
+    }
+    EXPECT_EQ(static_cast<std::size_t>(std::count(rule.begin(), rule.end(), '\'')),
+              2 * reserved_env_names().size());
+  }
+}
+
+TEST(Validate, the_operator_ignores_fields_that_a_newer_version_may_have) {
+  json spec = job_with_env("containers", "A");
+  spec["runPolicy"] = {{"suspend", true}};
+  spec["replicaSpecs"]["Worker"]["color"] = "red";
+  EXPECT_EQ(describe(validate_spec("job", spec)), "");
+}
+
+TEST(Validate, lists_have_a_largest_size) {
+  json spec = job_with_env("containers", "A");
+  json& container = spec["replicaSpecs"]["Worker"]["template"]["spec"]["containers"][0];
+  container["env"] = json(1025, {{"name", "A"}});
+  EXPECT_EQ(describe(validate_spec("job", spec)),
+            "spec.replicaSpecs.Worker.template.spec.containers[0].env: has 1025 entries; it must "
+            "have at most 1024");
+  container["env"] = json::array();
+  json& containers = spec["replicaSpecs"]["Worker"]["template"]["spec"]["containers"];
+  containers = json(65, container);
+  EXPECT_EQ(
+      describe(validate_spec("job", spec)),
+      "spec.replicaSpecs.Worker.template.spec.containers: has 65 entries; it must have at most 64");
+}
+
+TEST(Validate, what_is_no_object_at_all_is_refused) {
+  for (const json& manifest : {json(nullptr), json("apiVersion"), json::array({1}), json(7)}) {
+    const auto errors = validate_manifest(manifest);
+    ASSERT_EQ(errors.size(), 1U);
+    EXPECT_NE(describe(errors).find("it must be a TrainingJob object"), std::string::npos)
+        << describe(errors);
+  }
+}
+
+TEST(Validate, a_long_value_is_cut_and_stays_readable) {
+  json spec = job_with_env("containers", "A");
+  std::string value;
+  for (int i = 0; i < 100; ++i) value += "\xc3\xa4";  // two bytes each: a cut may not split one
+  spec["replicaSpecs"]["Worker"]["replicas"] = value;
+  const std::string text = describe(validate_spec("job", spec));
+  EXPECT_LT(text.size(), 200U);
+  EXPECT_NO_THROW(static_cast<void>(json(text).dump())) << text;
+}
+
+}  // namespace
+}  // namespace tj
