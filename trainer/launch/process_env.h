@@ -11,6 +11,7 @@ namespace tj::trainer {
 
 /// One process of a job. Rules, first match wins (wider detection comes later, in this one place):
 ///  1. LOCAL_RANK and LOCAL_WORLD_SIZE are set: a launcher (ours or torchrun) counted processes.
+///  One alone is refused.
 ///  2. any of WORLD_SIZE, RANK, MASTER_ADDR, MASTER_PORT is set: the operator's contract, one
 ///  process per worker.
 ///  3. none: a single process.
@@ -31,6 +32,9 @@ struct ProcessEnv {
 
 /// Fails with Code::invalid; the error names the variable, its value and what is right.
 Result<ProcessEnv> process_env_from(const EnvLookup& lookup);
+
+/// True when any of WORLD_SIZE, RANK, MASTER_ADDR, MASTER_PORT is set.
+bool has_operator_env(const EnvLookup& lookup);
 
 /// torchrun's variables for one child, to be set over the inherited environment.
 std::vector<EnvVar> to_env(const ProcessEnv& env);

@@ -1,0 +1,40 @@
+#include "trainer/launch/engine.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "trainer/report/last_words.h"
+
+namespace tj::trainer {
+namespace {
+
+constexpr const char* kEngine = "trainer-engine";
+
+std::filesystem::path engine_path() {
+  std::error_code unreadable;
+  return std::filesystem::read_symlink("/proc/self/exe", unreadable).parent_path() / kEngine;
+}
+
+}  // namespace
+
+int become_engine(const std::vector<std::string>& arguments) {
+  const std::string path = engine_path().string();
+  std::vector<std::string> words{path, "train"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  ::execv(path.c_str(), argv.data());
+  const int reason = errno;
+  const std::string message =
+      path + ": " + std::strerror(reason) + "; trainer-engine must lie beside trainer";
+  write_last_words({.reason = "EngineMissing", .message = message, .rank = {}, .step = {}});
+  std::fprintf(stderr, "trainer train: %s\n", message.c_str());
+  return reason == ENOENT ? 127 : 126;
+}
+
+}  // namespace tj::trainer

@@ -1,0 +1,31 @@
+// What this machine, or the container on it, offers: GPUs, cores, a free port. Reads files and asks
+// the kernel, decides nothing.
+#pragma once
+#include <filesystem>
+
+#include "contract/launch_env.h"
+#include "contract/result.h"
+
+namespace tj::trainer {
+
+/// GPUs a process may use: the entries of CUDA_VISIBLE_DEVICES when it is set (CUDA stops at the
+/// first -1), else the device nodes nvidia0, nvidia1, ... in `dev`.
+int visible_gpus(const EnvLookup& lookup, const std::filesystem::path& dev = "/dev");
+
+/// Where the kernel says how much CPU time a control group may use; other places only in tests.
+struct CgroupFiles {
+  std::filesystem::path membership = "/proc/self/cgroup";
+  std::filesystem::path mount = "/sys/fs/cgroup";
+};
+
+/// Whole cores of the tightest CPU quota above this process (cgroup v1 and v2), at least 1; absent
+/// without a quota.
+std::optional<int> quota_cores(const CgroupFiles& files = {});
+
+/// Cores this process may really use: its affinity, cut by the quota. At least 1.
+int usable_cores();
+
+/// A TCP port of 127.0.0.1 that nobody uses at this moment.
+Result<int> free_port();
+
+}  // namespace tj::trainer

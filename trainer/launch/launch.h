@@ -1,0 +1,11 @@
+// `trainer launch`: from the launch environment to a joint exit code.
+#pragma once
+#include "trainer/launch/options.h"
+
+namespace tj::trainer {
+
+/// Returns the exit code: that of the first failure, 127 or 126 when the command could not be
+/// started, exit_code::kBadConfig for bad launch variables.
+int launch(const LaunchOptions& options);
+
+}  // namespace tj::trainer

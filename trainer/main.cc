@@ -1,0 +1,39 @@
+// `trainer`, the entrypoint of a worker: launches processes, or trains. Free of torch, so that it
+// starts at once.
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "contract/outcome.h"
+#include "trainer/launch/engine.h"
+#include "trainer/launch/launch.h"
+#include "trainer/launch/options.h"
+
+namespace {
+using namespace tj::trainer;
+
+int run(const LaunchOptions& options) { return launch(options); }
+int run(const TrainOptions& options) { return become_engine(options.arguments); }
+int run(const ShowText& show) {
+  std::fputs(show.text.c_str(), stdout);
+  return tj::exit_code::kDone;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const std::vector<std::string> arguments(argv + 1, argv + argc);
+    const auto command = parse_command_line(arguments, TJ_VERSION);
+    if (!command) {
+      std::fprintf(stderr, "%s\n", tj::describe(command.error()).c_str());
+      return tj::exit_code::kUsage;
+    }
+    return std::visit([](const auto& options) { return run(options); }, *command);
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "trainer: %s\n", failure.what());
+    return tj::exit_code::kInternal;
+  }
+}
