@@ -2,8 +2,10 @@
 // decides. The same class serves a cluster (over RestKubeApi) and `tj run` (over MemoryApi).
 #pragma once
 #include <boost/asio/io_context.hpp>
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "operator/api/types.h"
@@ -17,6 +19,9 @@ struct ControllerOptions {
   std::string ns;                   // only this namespace; empty: all
   int requests_in_flight_max = 16;  // of one job's creations and deletions
   std::function<TimePoint()> now;   // the wall clock; tests turn it by hand
+  // What all waiting is measured with; whoever turns it by hand calls `wake` after each turn.
+  std::function<std::chrono::steady_clock::time_point()> steady_now =
+      std::chrono::steady_clock::now;
 };
 
 class Controller {
@@ -30,8 +35,16 @@ class Controller {
   void start();
   /// No new request starts after this; those in flight end on their own.
   void stop();
-  /// All first lists are complete: what /readyz answers.
+  /// All first lists are complete. Nothing is decided before.
   bool synced() const;
+  /// Why the controller can't do its work now, for /readyz; empty: it can.
+  std::string not_ready_reason() const;
+  /// Answers still to come: after `stop`, what an orderly end waits for.
+  std::size_t requests_in_flight() const;
+
+  /// Does whatever is due. Only needed where `steady_now` is turned by hand.
+  void wake();
+  std::optional<std::chrono::steady_clock::time_point> next_wake() const;
 
  private:
   class Impl;

@@ -1,0 +1,219 @@
+#include "operator/loop/controller.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "operator/loop/alarm.h"
+#include "operator/loop/log_gate.h"
+#include "operator/loop/log_text.h"
+#include "operator/loop/metrics.h"
+#include "operator/loop/reconciler.h"
+#include "operator/loop/tracked_api.h"
+#include "operator/loop/view.h"
+#include "operator/loop/watch_driver.h"
+#include "operator/loop/work_queue.h"
+#include "operator/plan/manifest.h"
+
+namespace tj {
+namespace {
+
+constexpr std::size_t kJobsInWorkMax = 16;
+// A server's wish to be left alone is granted up to here.
+constexpr std::chrono::milliseconds kRetryAfterMax{120'000};
+
+}  // namespace
+
+class Controller::Impl {
+ public:
+  Impl(boost::asio::io_context& loop, KubeApi& api, Metrics& metrics, ControllerOptions options);
+  ~Impl();
+
+  void start();
+  void stop();
+  bool synced() const;
+  std::string not_ready_reason() const;
+  std::size_t requests_in_flight() const { return api_.in_flight(); }
+  Alarm& alarm() { return alarm_; }
+
+ private:
+  void add_watch(Resource resource, const std::string& label_selector);
+  void learn(Resource resource, const WatchDelta& delta);
+  void note_problem(Resource resource, const std::optional<Error>& problem);
+  void pump_later();
+  void pump();
+  void finish(const ObjectKey& key, SteadyTime started, const PassOutcome& outcome);
+  void add_all_jobs();
+  Gauges gauges() const;
+
+  Metrics& metrics_;
+  ControllerOptions options_;
+  TrackedApi api_;
+  Alarm alarm_;
+  View view_;
+  WorkQueue queue_;
+  Reconciler reconciler_;
+  std::vector<std::unique_ptr<WatchDriver>> watches_;
+  std::map<Resource, Error> problems_;  // of the connection; empty: it works
+  LogGate problem_log_;
+  bool stopped_ = false;
+  bool pump_is_due_ = false;
+  std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
+};
+
+Controller::Impl::Impl(boost::asio::io_context& loop, KubeApi& api, Metrics& metrics,
+                       ControllerOptions options)
+    : metrics_(metrics),
+      options_(std::move(options)),
+      api_(api, metrics),
+      alarm_(loop, options_.steady_now),
+      reconciler_(api_, view_, alarm_, options_.requests_in_flight_max, options_.now) {
+  add_watch(Resource::training_jobs, "");
+  add_watch(Resource::pods, owned_selector());
+  add_watch(Resource::services, owned_selector());
+  metrics_.set_gauge_source([this] { return gauges(); });
+}
+
+Controller::Impl::~Impl() {
+  stop();
+  metrics_.set_gauge_source(nullptr);
+}
+
+void Controller::Impl::add_watch(Resource resource, const std::string& label_selector) {
+  WatchEvents events{
+      .on_delta = [this, resource](const WatchDelta& delta) { learn(resource, delta); },
+      .on_relist =
+          [this, resource](const std::string& reason) {
+            metrics_.count_watch_restart(resource, reason);
+          },
+      .on_problem = [this, resource](
+                        const std::optional<Error>& problem) { note_problem(resource, problem); },
+  };
+  watches_.push_back(std::make_unique<WatchDriver>(
+      api_, alarm_, WatchTarget{resource, options_.ns, label_selector}, std::move(events)));
+}
+
+void Controller::Impl::start() {
+  for (const auto& watch : watches_) watch->start();
+}
+
+void Controller::Impl::stop() {
+  if (stopped_) return;
+  stopped_ = true;
+  api_.close();
+  alarm_.cancel_all();
+  for (const auto& watch : watches_) watch->stop();
+}
+
+bool Controller::Impl::synced() const {
+  return std::all_of(watches_.begin(), watches_.end(),
+                     [](const auto& watch) { return watch->synced(); });
+}
+
+std::string Controller::Impl::not_ready_reason() const {
+  if (stopped_) return "stopping";
+  if (!problems_.empty()) {
+    const auto& [resource, problem] = *problems_.begin();
+    return std::string("can't watch ") + to_string(resource) + ": " + describe(problem);
+  }
+  for (const auto& watch : watches_) {
+    if (watch->synced()) continue;
+    return std::string("waiting for the first list of ") + to_string(watch->resource());
+  }
+  return "";
+}
+
+void Controller::Impl::learn(Resource resource, const WatchDelta& delta) {
+  for (const ObjectKey& key : view_.apply(resource, delta)) queue_.add(key, alarm_.now());
+  pump_later();
+}
+
+void Controller::Impl::note_problem(Resource resource, const std::optional<Error>& problem) {
+  if (!problem) {
+    if (problems_.erase(resource) == 0 || !problems_.empty()) return;
+    problem_log_.reset();
+    spdlog::info("msg=\"the API server answers again\"");
+    return;
+  }
+  problems_.insert_or_assign(resource, *problem);
+  // The subject differs between the three watches, the cause seldom does.
+  const std::string cause = std::string(to_string(problem->code)) + " " + problem->message;
+  if (!problem_log_.opens(cause, alarm_.now())) return;
+  spdlog::error("resource={} code={} msg=\"can't watch, will try again\" error={}",
+                to_string(resource), to_string(problem->code), log_value(describe(*problem)));
+}
+
+/// Once per turn of the loop, however many changes came in.
+void Controller::Impl::pump_later() {
+  if (std::exchange(pump_is_due_, true)) return;
+  alarm_.later([this, alive = std::weak_ptr(alive_)] {
+    if (alive.expired()) return;
+    pump_is_due_ = false;
+    pump();
+  });
+}
+
+void Controller::Impl::pump() {
+  if (stopped_ || !synced()) return;
+  if (queue_.take_overflow()) add_all_jobs();
+  const SteadyTime now = alarm_.now();
+  while (queue_.in_work() < kJobsInWorkMax) {
+    const auto key = queue_.pop(now);
+    if (!key) break;
+    reconciler_.reconcile(
+        *key, [this, key = *key, now](const PassOutcome& outcome) { finish(key, now, outcome); });
+  }
+  const auto next = queue_.next_due();
+  if (next && queue_.in_work() < kJobsInWorkMax) alarm_.set("queue", *next, [this] { pump(); });
+}
+
+void Controller::Impl::finish(const ObjectKey& key, SteadyTime started,
+                              const PassOutcome& outcome) {
+  const SteadyTime now = alarm_.now();
+  metrics_.observe_reconcile(now - started);
+  if (outcome.requeue_after) queue_.add(key, now + *outcome.requeue_after);
+  if (outcome.settled) {
+    queue_.succeeded(key);
+  } else {
+    queue_.failed(key, now, std::min(outcome.retry_after, kRetryAfterMax));
+  }
+  for (const auto& watch : watches_) {
+    if (outcome.stale == watch->resource()) watch->distrust();
+  }
+  pump_later();
+}
+
+void Controller::Impl::add_all_jobs() {
+  for (const auto& [key, job] : view_.jobs().objects()) queue_.add(key, alarm_.now());
+}
+
+Gauges Controller::Impl::gauges() const {
+  Gauges gauges;
+  for (const Phase phase :
+       {Phase::pending, Phase::starting, Phase::running, Phase::succeeded, Phase::failed}) {
+    gauges.jobs_by_phase[phase] = 0;
+  }
+  for (const auto& [key, job] : view_.jobs().objects()) ++gauges.jobs_by_phase[job.status.phase];
+  gauges.cached_objects = {{Resource::training_jobs, view_.jobs().objects().size()},
+                           {Resource::pods, view_.pods().objects().size()},
+                           {Resource::services, view_.services().objects().size()}};
+  gauges.queue_depth = queue_.depth();
+  return gauges;
+}
+
+Controller::Controller(boost::asio::io_context& loop, KubeApi& api, Metrics& metrics,
+                       ControllerOptions options)
+    : impl_(std::make_unique<Impl>(loop, api, metrics, std::move(options))) {}
+Controller::~Controller() = default;
+
+void Controller::start() { impl_->start(); }
+void Controller::stop() { impl_->stop(); }
+bool Controller::synced() const { return impl_->synced(); }
+std::string Controller::not_ready_reason() const { return impl_->not_ready_reason(); }
+std::size_t Controller::requests_in_flight() const { return impl_->requests_in_flight(); }
+void Controller::wake() { impl_->alarm().wake(); }
+std::optional<SteadyTime> Controller::next_wake() const { return impl_->alarm().next(); }
+
+}  // namespace tj

@@ -1,0 +1,37 @@
+// Sends events one after the other, behind the writes they tell of. News, not state: what can't be
+// delivered in a few tries is dropped and logged. The same news has the same name
+// (plan/manifest.h), so that sending it again does no harm.
+#pragma once
+#include <deque>
+#include <string>
+
+#include "operator/kube/kube_api.h"
+#include "operator/loop/alarm.h"
+
+namespace tj {
+
+class EventOutbox {
+ public:
+  static constexpr std::size_t kWaitingMax = 1'000;
+  static constexpr int kTriesMax = 5;
+  static constexpr std::chrono::milliseconds kRetryWait{1'000};
+
+  EventOutbox(KubeApi& api, Alarm& alarm) : api_(api), alarm_(alarm) {}
+  /// `body` is the event's JSON.
+  void add(const ObjectKey& job, std::string body);
+
+ private:
+  struct Letter {
+    ObjectKey job;
+    std::string body;
+    int tries = 0;
+  };
+  void send_first();
+  void answered(const Result<std::string>& answer);
+
+  KubeApi& api_;
+  Alarm& alarm_;
+  std::deque<Letter> waiting_;  // the first is under way
+};
+
+}  // namespace tj

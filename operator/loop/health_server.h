@@ -1,0 +1,42 @@
+// The operator's window for probes and Prometheus: /healthz, /readyz and /metrics over HTTP/1.1 on
+// the loop's own thread, so that /healthz stops answering when the loop is stuck.
+#pragma once
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "contract/result.h"
+
+namespace tj {
+
+struct HealthPages {
+  std::function<std::string()> not_ready_reason;  // empty: ready
+  std::function<std::string()> metrics;           // the text exposition format
+};
+
+class HealthServer {
+ public:
+  static constexpr int kConnectionsMax = 32;
+  static constexpr std::chrono::seconds kIdleMax{30};  // for a request to come, an answer to go
+  static constexpr std::size_t kRequestBytesMax = 8 * 1024;
+
+  /// Listens at `address` ("0.0.0.0:8080", "[::]:8080"; port 0 takes a free one). Fails with the
+  /// address and the cause.
+  static Result<std::unique_ptr<HealthServer>> listen(boost::asio::io_context& loop,
+                                                      const std::string& address,
+                                                      HealthPages pages);
+  ~HealthServer();
+  int port() const;
+  /// Closes the listener and each connection.
+  void stop();
+
+ private:
+  class Impl;
+  explicit HealthServer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace tj

@@ -1,0 +1,177 @@
+#include "operator/loop/reconciler.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "operator/loop/log_text.h"
+#include "operator/plan/manifest.h"
+
+namespace tj {
+namespace {
+
+bool has_creations(const Plan& plan) {
+  return std::any_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
+    return !std::holds_alternative<DeletePod>(action);
+  });
+}
+
+bool has_deletions(const Plan& plan) {
+  return std::any_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
+    return std::holds_alternative<DeletePod>(action);
+  });
+}
+
+/// An operator that dies right after acting must find in the status why it acted.
+bool must_persist_first(const TrainingJob& job, const Plan& plan) {
+  const bool is_first_look = !job.status.start_time.has_value();
+  return is_first_look || has_deletions(plan) || is_terminal(plan.status.phase) ||
+         plan.status.attempt != job.status.attempt;
+}
+
+void requeue_by(PassOutcome& outcome, std::chrono::milliseconds delay) {
+  outcome.requeue_after = std::min(outcome.requeue_after.value_or(delay), delay);
+}
+
+}  // namespace
+
+Reconciler::Reconciler(KubeApi& api, View& view, Alarm& alarm, int requests_in_flight_max,
+                       WallClock now)
+    : view_(view),
+      alarm_(alarm),
+      applier_(api, view, requests_in_flight_max),
+      status_writer_(api, view),
+      events_(api, alarm),
+      now_(std::move(now)) {}
+
+void Reconciler::reconcile(const ObjectKey& key, Done done) {
+  const TrainingJob* job = view_.jobs().find(key);
+  if (job == nullptr) {
+    memory_.erase(key);  // its children go with it: the owner garbage collection's work
+    return done({});
+  }
+  if (job->meta.deletion_time) return done({});
+  Pass pass{.job = *job, .plan = decide(*job), .outcome = {}, .done = std::move(done)};
+  const bool create_first = has_creations(pass.plan) && !must_persist_first(*job, pass.plan);
+  if (create_first) return create_children(std::move(pass));
+  // Creations, if there are any, belong to the next pass, which finds the verdict persisted.
+  if (has_creations(pass.plan)) requeue_by(pass.outcome, std::chrono::milliseconds{0});
+  write_status(std::move(pass));
+}
+
+Reconciler::Memory& Reconciler::memory_of(const TrainingJob& job) {
+  Memory& memory = memory_[job.meta.key()];
+  if (memory.uid != job.meta.uid) memory = Memory{.uid = job.meta.uid};
+  return memory;
+}
+
+Plan Reconciler::decide(const TrainingJob& job) {
+  Memory& memory = memory_of(job);
+  const Service* service = view_.services().find(job.meta.key());
+  Observed observed{.job = job,
+                    .pods = view_.pods_of(job.meta.key()),
+                    .service = service != nullptr ? std::optional(*service) : std::nullopt,
+                    .now = now_(),
+                    .create_error = memory.create_error,
+                    .refusal = memory.refusal};
+  Plan next = plan(observed);
+  // Nothing is left to create, perhaps because a creation whose answer was lost went well: the
+  // refusal before it is history. Only a final one is a verdict by itself.
+  const bool is_history = memory.create_error && !has_creations(next);
+  if (!is_history || memory.refusal == Refusal::invalid) return next;
+  memory.create_error.reset();
+  observed.create_error.reset();
+  return plan(observed);
+}
+
+void Reconciler::create_children(Pass pass) {
+  const TrainingJob job = pass.job;
+  const std::vector<Action> actions = pass.plan.actions;
+  applier_.create(job, actions, [this, pass = std::move(pass)](ApplyOutcome outcome) mutable {
+    const TrainingJob* now = view_.jobs().find(pass.job.meta.key());
+    if (now == nullptr || now->meta.uid != pass.job.meta.uid) return pass.done({});
+    Memory& memory = memory_of(*now);
+    if (outcome.complete || outcome.create_error) memory.create_error = outcome.create_error;
+    memory.refusal = outcome.refusal;
+    if (outcome.complete) memory.trouble_log.reset();
+    if (!outcome.complete) report_trouble(*now, outcome.trouble);
+    // What the answers have taught is counted in the status at once.
+    pass.job = *now;
+    pass.plan = decide(*now);
+    pass.outcome.stale = outcome.stale;
+    pass.outcome.retry_after = outcome.retry_after;
+    if (!outcome.complete || has_creations(pass.plan)) pass.outcome.settled = false;
+    write_status(std::move(pass));
+  });
+}
+
+void Reconciler::write_status(Pass pass) {
+  Memory& memory = memory_of(pass.job);
+  const SteadyTime now = alarm_.now();
+  const bool may_wait = !is_urgent_change(pass.job.status, pass.plan.status) &&
+                        memory.status_written && now < *memory.status_written + kCountsInterval &&
+                        !is_same_status(pass.job.status, pass.plan.status);
+  if (may_wait) {
+    const auto rest = *memory.status_written + kCountsInterval - now;
+    requeue_by(pass.outcome, std::chrono::ceil<std::chrono::milliseconds>(rest));
+    return remove_children(std::move(pass));
+  }
+  const TrainingJob job = pass.job;
+  const JobStatus status = pass.plan.status;
+  status_writer_.write(job, status, [this, pass = std::move(pass)](StatusOutcome outcome) mutable {
+    status_written(std::move(pass), outcome);
+  });
+}
+
+void Reconciler::status_written(Pass pass, const StatusOutcome& status) {
+  switch (status.result) {
+    case StatusResult::job_gone: return pass.done({});
+    case StatusResult::unchanged: return remove_children(std::move(pass));
+    case StatusResult::written: {
+      memory_of(pass.job).status_written = alarm_.now();
+      announce(pass);
+      return remove_children(std::move(pass));
+    }
+    case StatusResult::outdated:
+    case StatusResult::failed: break;
+  }
+  // Without the verdict in the status nothing may follow from it.
+  report_trouble(pass.job, status.trouble);
+  pass.outcome.settled = false;
+  pass.outcome.retry_after = std::max(pass.outcome.retry_after, status.retry_after);
+  pass.done(pass.outcome);
+}
+
+void Reconciler::announce(const Pass& pass) {
+  for (const PlannedEvent& event : pass.plan.events) {
+    spdlog::info("job={} attempt={} phase={} reason={} msg={}", to_string(pass.job.meta.key()),
+                 pass.plan.status.attempt, to_string(pass.plan.status.phase), event.reason,
+                 log_value(event.message));
+    events_.add(pass.job.meta.key(), make_event(pass.job, event, now_()).dump());
+  }
+}
+
+void Reconciler::remove_children(Pass pass) {
+  if (pass.plan.requeue_after) requeue_by(pass.outcome, *pass.plan.requeue_after);
+  if (!has_deletions(pass.plan)) return pass.done(pass.outcome);
+  const TrainingJob job = pass.job;
+  const std::vector<Action> actions = pass.plan.actions;
+  applier_.remove(
+      job, actions, [this, pass = std::move(pass)](const ApplyOutcome& outcome) mutable {
+        if (!outcome.complete) {
+          report_trouble(pass.job, outcome.trouble);
+          pass.outcome.settled = false;
+          pass.outcome.retry_after = std::max(pass.outcome.retry_after, outcome.retry_after);
+        }
+        pass.done(pass.outcome);
+      });
+}
+
+void Reconciler::report_trouble(const TrainingJob& job, const std::string& trouble) {
+  if (!memory_of(job).trouble_log.opens(trouble, alarm_.now())) return;
+  spdlog::warn("job={} attempt={} msg=\"will try again\" error={}", to_string(job.meta.key()),
+               job.status.attempt, log_value(trouble));
+}
+
+}  // namespace tj

@@ -1,0 +1,75 @@
+// One pass over one job: what is observed -> plan() -> what the plan says, in an order that may be
+// broken off anywhere. A verdict is in the status before anything is deleted because of it; the
+// status that counts workers comes after their creation; events come after the status.
+#pragma once
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "operator/loop/alarm.h"
+#include "operator/loop/apply.h"
+#include "operator/loop/event_outbox.h"
+#include "operator/loop/log_gate.h"
+#include "operator/loop/status_writer.h"
+#include "operator/loop/view.h"
+#include "operator/plan/plan.h"
+
+namespace tj {
+
+/// `settled`: nothing is left to do until something changes, or until `requeue_after`.
+struct PassOutcome {
+  bool settled = true;
+  std::chrono::milliseconds retry_after{0};  // not settled: the server's wish
+  std::optional<std::chrono::milliseconds> requeue_after;
+  std::optional<Resource> stale;  // this cache is behind the server, provably
+};
+
+class Reconciler {
+ public:
+  /// Counts that move are written at most so often; all else is written at once.
+  static constexpr std::chrono::milliseconds kCountsInterval{1'000};
+
+  using Done = std::function<void(PassOutcome)>;
+  using WallClock = std::function<TimePoint()>;
+  Reconciler(KubeApi& api, View& view, Alarm& alarm, int requests_in_flight_max, WallClock now);
+
+  /// At most one pass of a key at a time.
+  void reconcile(const ObjectKey& key, Done done);
+
+ private:
+  /// What may be lost at any time, at the cost of a request or a line in the log.
+  struct Memory {
+    std::string uid;
+    std::optional<std::string> create_error;
+    Refusal refusal = Refusal::denied;
+    std::optional<SteadyTime> status_written;
+    LogGate trouble_log;
+  };
+  struct Pass {
+    TrainingJob job;
+    Plan plan;
+    PassOutcome outcome;
+    Done done;
+  };
+
+  Memory& memory_of(const TrainingJob& job);
+  Plan decide(const TrainingJob& job);
+  void create_children(Pass pass);
+  void write_status(Pass pass);
+  void status_written(Pass pass, const StatusOutcome& status);
+  void remove_children(Pass pass);
+  void announce(const Pass& pass);
+  void report_trouble(const TrainingJob& job, const std::string& trouble);
+
+  View& view_;
+  Alarm& alarm_;
+  Applier applier_;
+  StatusWriter status_writer_;
+  EventOutbox events_;
+  WallClock now_;
+  std::map<ObjectKey, Memory> memory_;  // of jobs that are in the View
+};
+
+}  // namespace tj

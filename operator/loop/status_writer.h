@@ -1,0 +1,47 @@
+// Writes a job's status through the subresource: only if it differs, guarded by the resourceVersion
+// that the decision was made from, and never blindly again after a conflict.
+#pragma once
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "operator/kube/kube_api.h"
+#include "operator/loop/view.h"
+
+namespace tj {
+
+enum class StatusResult {
+  unchanged,
+  written,
+  job_gone,
+  outdated,  // somebody else wrote first: decide again, from what the View knows now
+  failed,    // try again later
+};
+
+struct StatusOutcome {
+  StatusResult result = StatusResult::failed;
+  std::chrono::milliseconds retry_after{0};  // the server's wish
+  std::string trouble;                       // for the log
+};
+
+/// True if the two would be written as the same JSON.
+bool is_same_status(const JobStatus& left, const JobStatus& right);
+
+/// A change that people and programs wait for, as opposed to moving counts.
+bool is_urgent_change(const JobStatus& before, const JobStatus& after);
+
+class StatusWriter {
+ public:
+  using Done = std::function<void(StatusOutcome)>;
+
+  StatusWriter(KubeApi& api, View& view) : api_(api), view_(view) {}
+  void write(const TrainingJob& job, const JobStatus& status, Done done);
+
+ private:
+  void look_again(const TrainingJob& job, const JobStatus& status, const Error& why, Done done);
+
+  KubeApi& api_;
+  View& view_;
+};
+
+}  // namespace tj
