@@ -1,0 +1,66 @@
+// A real Kubernetes API server behind the KubeApi seam, through cpprestsdk (in maintenance mode,
+// which is why nothing of it is seen outside rest_kube_api.cc and http_thread.cc).
+//
+// All that touches the library runs on one thread of its own: the library's sockets, timers and
+// cancellations are not safe against each other on several threads, and one is enough for the
+// rate at which an API server creates pods (docs: measured in tests/kube/create_rate.cc).
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "operator/kube/kube_api.h"
+#include "operator/kube/kube_config.h"
+
+namespace tj {
+
+/// One finished request: `code` is the HTTP status as text, or "timeout", "unavailable", ... where
+/// there was none.
+struct RequestObservation {
+  Verb verb = Verb::get;
+  Resource resource = Resource::pods;
+  std::string code;
+  std::chrono::duration<double> seconds{0};
+};
+
+struct RestOptions {
+  std::size_t body_bytes_max = 64 * 1024 * 1024;  // of one answer, and of what a watch has not read
+  std::size_t line_bytes_max =
+      16 * 1024 * 1024;  // of one watch event; etcd's objects end at 1.5 MB
+  /// A watch that says nothing for so long is dead: a server sends bookmarks about each minute.
+  std::chrono::milliseconds watch_idle_max{150'000};
+  std::string user_agent = "trainingjob-operator";
+  /// Called on the loop thread for each finished request, before its callback. May be empty.
+  std::function<void(const RequestObservation&)> observe;
+};
+
+class RestKubeApi final : public KubeApi {
+ public:
+  /// Hands a function to the loop thread; called from the client's thread.
+  using Post = std::function<void(std::function<void()>)>;
+
+  /// Never fails: a config that can't be used fails each request, with its reason. Sets
+  /// SSL_CERT_FILE and SSL_CERT_DIR of this process, so construct it before other threads read the
+  /// environment.
+  RestKubeApi(const KubeConfig& config, Post post, RestOptions options = {});
+  /// On the loop thread. Cancels what is under way; no callback starts after it, and `post` is not
+  /// called again.
+  ~RestKubeApi() override;
+  RestKubeApi(const RestKubeApi&) = delete;
+  RestKubeApi& operator=(const RestKubeApi&) = delete;
+
+  void send(Request request, Done done) override;
+  /// The stream must be destroyed on the loop thread; it may outlive this object.
+  std::unique_ptr<WatchStream> watch(WatchRequest request, WatchHandler handler) override;
+
+ private:
+  class Shared;
+  class Call;
+  class Stream;
+  class StreamHandle;
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace tj

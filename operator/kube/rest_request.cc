@@ -1,0 +1,129 @@
+#include "operator/kube/rest_request.h"
+
+#include <charconv>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "contract/names.h"
+
+namespace tj {
+namespace {
+using nlohmann::json;
+
+constexpr std::size_t kBodyInMessageMax = 200;
+
+std::string collection_path(Resource resource, const std::string& ns) {
+  const bool ours = resource == Resource::training_jobs;
+  std::string path = ours ? std::string("/apis/") + names::kApiVersion : "/api/v1";
+  if (!ns.empty()) path += "/namespaces/" + percent_encode(ns);
+  return path + "/" + to_string(resource);
+}
+
+void add_parameter(std::string& target, const char* name, const std::string& value) {
+  if (value.empty()) return;
+  target += target.find('?') == std::string::npos ? '?' : '&';
+  target += name + ("=" + percent_encode(value));
+}
+
+Code code_of(int status) {
+  switch (status) {
+    case 404: return Code::not_found;
+    case 409: return Code::conflict;
+    case 410: return Code::gone;
+    case 401:
+    case 403: return Code::forbidden;
+    case 408:
+    case 429: return Code::unavailable;
+    default: break;
+  }
+  if (status >= 500) return Code::unavailable;
+  return status >= 400 ? Code::invalid : Code::internal;
+}
+
+std::optional<std::chrono::milliseconds> seconds_in(const std::string& text) {
+  std::int32_t seconds = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, seconds);
+  if (read.ec != std::errc{} || read.ptr != end || seconds < 0) return std::nullopt;
+  return std::chrono::seconds(seconds);
+}
+
+}  // namespace
+
+std::string percent_encode(const std::string& text) {
+  constexpr const char* kHex = "0123456789ABCDEF";
+  std::string encoded;
+  encoded.reserve(text.size());
+  for (const char c : text) {
+    const bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    const bool digit = c >= '0' && c <= '9';
+    if (letter || digit || c == '-' || c == '.' || c == '_' || c == '~') {
+      encoded += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    encoded += {'%', kHex[byte >> 4], kHex[byte & 15]};
+  }
+  return encoded;
+}
+
+HttpCall http_call(const Request& request) {
+  HttpCall call{.target = collection_path(request.resource, request.ns)};
+  if (!request.name.empty()) call.target += "/" + percent_encode(request.name);
+  switch (request.verb) {
+    case Verb::get: break;
+    case Verb::list:
+      add_parameter(call.target, "labelSelector", request.label_selector);
+      add_parameter(call.target, "limit", std::to_string(kListPageMax));
+      add_parameter(call.target, "continue", request.continue_token);
+      break;
+    case Verb::create:
+      call.method = "POST";
+      call.content_type = "application/json";
+      break;
+    case Verb::patch_status:
+      call.method = "PATCH";
+      call.content_type = "application/merge-patch+json";
+      call.target += "/status";
+      break;
+    case Verb::remove:
+      call.method = "DELETE";
+      call.content_type = "application/json";
+      break;
+  }
+  return call;
+}
+
+HttpCall http_call(const WatchRequest& request) {
+  HttpCall call{.target = collection_path(request.resource, request.ns)};
+  add_parameter(call.target, "watch", "true");
+  add_parameter(call.target, "allowWatchBookmarks", "true");
+  add_parameter(call.target, "labelSelector", request.label_selector);
+  add_parameter(call.target, "resourceVersion", request.resource_version);
+  add_parameter(call.target, "timeoutSeconds", std::to_string(request.timeout.count()));
+  return call;
+}
+
+Result<std::string> read_answer(HttpAnswer answer, const std::string& subject) {
+  if (answer.status >= 200 && answer.status < 300) return std::move(answer.body);
+  Error error{code_of(answer.status), "", subject, seconds_in(answer.retry_after)};
+  const json status = json::parse(answer.body, nullptr, false);
+  if (status.is_object() && status.value("kind", json()) == "Status") {
+    const json message = status.value("message", json());
+    if (message.is_string()) error.message = message.get<std::string>();
+    const json wait = status.value(json::json_pointer("/details/retryAfterSeconds"), json());
+    if (!error.retry_after && wait.is_number_integer()) {
+      error.retry_after = std::chrono::seconds(wait.get<std::int32_t>());
+    }
+  }
+  const std::string code = "HTTP " + std::to_string(answer.status);
+  if (error.message.empty()) {
+    error.message = code + ": " + answer.body.substr(0, kBodyInMessageMax);
+  } else if (answer.status == 401) {
+    error.message =
+        code + ": " + error.message + " (the server does not accept our certificate or token)";
+  }
+  return error;
+}
+
+}  // namespace tj
