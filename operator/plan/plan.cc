@@ -33,8 +33,7 @@ void set_condition(JobStatus& status, const Condition& wanted, TimePoint now) {
   }
   const bool flipped = found->status != wanted.status;
   const auto since = flipped ? std::optional(now) : found->last_transition_time;
-  // A condition that stays False keeps the reason of its last change.
-  if (flipped || wanted.status) *found = wanted;
+  *found = wanted;
   found->last_transition_time = since;
 }
 
@@ -146,32 +145,20 @@ bool must_wait_for_culprit(const Observed& observed, const Gang& gang) {
   return !all_ended && failure->finished_at && observed.now < *failure->finished_at + kCulpritWait;
 }
 
-bool has_foreign_service(const Observed& observed) {
-  return observed.service && observed.service->meta.controller_uid != observed.job.meta.uid;
-}
-
-/// Its end will be seen by a watch: until then there is no use in trying.
-bool is_stranger_in_sight(const Observed& observed, const Gang& gang) {
-  return has_foreign_service(observed) || gang.stranger != nullptr;
-}
-
-/// Something outside of the gang that keeps it from being made whole.
-std::optional<Verdict> find_obstacle(const Observed& observed, const Gang& gang) {
-  if (is_stranger_in_sight(observed, gang)) {
-    const std::string name = has_foreign_service(observed)
-                                 ? "Service " + observed.service->meta.name
-                                 : "pod " + gang.stranger->meta.name;
-    return Verdict{Phase::pending, "NameConflict",
-                   name +
-                       " belongs to another owner (an earlier job of this name?); waiting for "
-                       "it to go"};
-  }
-  if (observed.create_error) {
-    const Phase phase = count_workers(gang).active > 0 ? Phase::starting : Phase::pending;
-    const bool name_is_taken = observed.refusal == Refusal::name_taken;
-    return Verdict{phase, name_is_taken ? "NameConflict" : "CreateFailed", *observed.create_error};
-  }
+/// Another owner's object that holds one of our names, as far as the caches know. Its end will be
+/// seen by a watch: until then there is no use in trying.
+std::optional<std::string> find_stranger(const Observed& observed, const Gang& gang) {
+  if (gang.stranger != nullptr) return "pod " + gang.stranger->meta.name;
+  const bool foreign_service =
+      observed.service && observed.service->meta.controller_uid != observed.job.meta.uid;
+  if (foreign_service) return "Service " + observed.service->meta.name;
   return std::nullopt;
+}
+
+Verdict judge_refusal(const Observed& observed, const Gang& gang) {
+  const Phase phase = count_workers(gang).active > 0 ? Phase::starting : Phase::pending;
+  const bool name_taken = observed.refusal == Refusal::name_taken;
+  return {phase, name_taken ? "NameConflict" : "CreateFailed", *observed.create_error};
 }
 
 Verdict judge_progress(const Observed& observed, const Gang& gang) {
@@ -230,9 +217,17 @@ Plan plan_active(const Observed& observed, const Gang& gang) {
     conclude(plan, {Phase::failed, "Invalid", *observed.create_error}, observed);
     return plan;
   }
-  const auto obstacle = find_obstacle(observed, gang);
-  if (!is_stranger_in_sight(observed, gang)) plan.actions = gather_gang(observed, gang);
-  conclude(plan, obstacle ? *obstacle : judge_progress(observed, gang), observed);
+  if (const auto stranger = find_stranger(observed, gang)) {
+    const std::string message = *stranger +
+                                " belongs to another owner (an earlier job of this name?); "
+                                "waiting for it to go";
+    conclude(plan, {Phase::pending, "NameConflict", message}, observed);
+    return plan;
+  }
+  plan.actions = gather_gang(observed, gang);
+  conclude(plan,
+           observed.create_error ? judge_refusal(observed, gang) : judge_progress(observed, gang),
+           observed);
   return plan;
 }
 
@@ -247,6 +242,8 @@ Plan plan(const Observed& observed) {
   if (is_terminal(job.status.phase)) return plan_finished(observed, gang);
   if (job.spec_error) {
     Plan plan{.actions = {}, .status = job.status, .events = {}, .requeue_after = {}};
+    plan.status.workers = count_workers(gang);
+    plan.status.ready_text = ready_text(plan.status.workers);
     conclude(plan, {Phase::failed, "Invalid", *job.spec_error}, observed);
     return plan;
   }

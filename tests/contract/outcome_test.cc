@@ -1,0 +1,51 @@
+#include "contract/outcome.h"
+
+#include <gtest/gtest.h>
+
+namespace tj {
+namespace {
+
+TEST(Outcome, what_the_trainer_writes_the_operator_reads) {
+  const Outcome full{.reason = "PeerLost",
+                     .message = "rank 1 went away: \"reset\"\n",
+                     .rank = 0,
+                     .step = 120,
+                     .attempt = 2};
+  const Outcome bare{.reason = "BadConfig", .message = "", .rank = {}, .step = {}};
+  for (const Outcome& outcome : {full, bare}) {
+    const auto read = from_termination_message(to_termination_message(outcome));
+    ASSERT_TRUE(read.ok());
+    EXPECT_EQ(*read, outcome);
+  }
+}
+
+TEST(Outcome, a_long_message_is_cut_to_what_kubelet_keeps) {
+  for (const char* unit : {"x", "\n", "ä", "\x01"}) {
+    Outcome outcome{.reason = "Internal", .message = "", .rank = {}, .step = {}};
+    while (outcome.message.size() < 3 * kTerminationMessageBytesMax) outcome.message += unit;
+    const std::string text = to_termination_message(outcome);
+    EXPECT_LE(text.size(), kTerminationMessageBytesMax);
+    const auto read = from_termination_message(text);
+    ASSERT_TRUE(read.ok());
+    EXPECT_EQ(read->message.substr(0, 60), outcome.message.substr(0, 60));
+  }
+}
+
+TEST(Outcome, anything_else_is_refused) {
+  for (const char* text : {"", "Traceback", "{", "[]", "{\"reason\": 3, \"message\": \"x\"}",
+                           "{\"reason\": \"x\"}", "null"}) {
+    EXPECT_FALSE(from_termination_message(text).ok()) << text;
+  }
+}
+
+TEST(ExitCode, is_described_in_words) {
+  EXPECT_EQ(describe_exit_code(0), "done");
+  EXPECT_EQ(describe_exit_code(3), "exit code 3");
+  EXPECT_EQ(describe_exit_code(exit_code::kBadConfig), "bad configuration (exit code 78)");
+  EXPECT_EQ(describe_exit_code(137), "killed by signal 9 (SIGKILL)");
+  EXPECT_EQ(describe_exit_code(143), "killed by signal 15 (SIGTERM)");
+  EXPECT_EQ(describe_exit_code(255), "exit code 255");
+}
+
+}  // namespace
+}  // namespace tj

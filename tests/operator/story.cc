@@ -1,0 +1,234 @@
+#include "tests/operator/story.h"
+
+#include <algorithm>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+namespace tj {
+namespace {
+
+constexpr int kRoundsMax = 50;  // a job that needs more never settles
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream in(line);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+/// "code=3" -> "3".
+std::string option(const std::vector<std::string>& words, const std::string& name,
+                   const std::string& fallback) {
+  for (const std::string& word : words) {
+    if (word.rfind(name + "=", 0) == 0) return word.substr(name.size() + 1);
+  }
+  return fallback;
+}
+
+std::string joined_from(const std::vector<std::string>& words, std::size_t first) {
+  std::string text;
+  for (std::size_t i = first; i < words.size(); ++i) text += (text.empty() ? "" : " ") + words[i];
+  return text;
+}
+
+void start(Pod& pod) {
+  pod.phase = PodPhase::running;
+  pod.ready = true;
+  pod.node = "node-" + std::to_string(pod.worker_index);
+  pod.waiting_reason.clear();
+  pod.waiting_message.clear();
+}
+
+TimePoint at_second(int second) { return TimePoint{std::chrono::seconds{1'800'000'000 + second}}; }
+
+}  // namespace
+
+std::string Story::run(const std::string& step) {
+  const auto words = words_of(step);
+  if (words.empty()) throw std::invalid_argument("an empty step");
+  change(words[0], words);
+  return world_.job.meta.name.empty() ? "" : settle();
+}
+
+Pod& Story::pod(const std::string& rank) {
+  for (Pod& pod : world_.pods) {
+    if (pod.worker_index == std::stoi(rank) && pod.meta.controller_uid == world_.job.meta.uid)
+      return pod;
+  }
+  throw std::invalid_argument("no worker " + rank);
+}
+
+bool Story::change_pods(const std::string& verb, const Words& words) {
+  if (verb == "start") {
+    for (Pod& each : world_.pods) {
+      const std::string rank = std::to_string(each.worker_index);
+      const bool named = std::find(words.begin() + 1, words.end(), rank) != words.end();
+      if (words.at(1) == "all" || named) start(each);
+    }
+  } else if (verb == "exit") {
+    Pod& ended = pod(words.at(1));
+    const int code = std::stoi(option(words, "code", "0"));
+    ended.phase = code == 0 ? PodPhase::succeeded : PodPhase::failed;
+    ended.ready = false;
+    ended.exit = ContainerExit{.exit_code = code,
+                               .reason = code == 0 ? "Completed" : "Error",
+                               .message = option(words, "message", ""),
+                               .finished_at = at_second(std::stoi(option(words, "at", "10")))};
+  } else if (verb == "evict") {
+    Pod& evicted = pod(words.at(1));
+    evicted.phase = PodPhase::failed;
+    evicted.reason = "Evicted";
+    evicted.message = "the node was low on memory";
+  } else if (verb == "waiting") {
+    Pod& waiting = pod(words.at(1));
+    waiting.waiting_reason = words.at(2);
+    waiting.waiting_message = joined_from(words, 3);
+  } else if (verb == "vanish") {
+    const std::string uid = pod(words.at(1)).meta.uid;
+    std::erase_if(world_.pods, [&](const Pod& each) { return each.meta.uid == uid; });
+  } else if (verb == "gone") {
+    std::erase_if(world_.pods, [](const Pod& each) { return each.meta.deletion_time.has_value(); });
+  } else if (verb == "leave-behind") {
+    for (Pod& each : world_.pods) each.attempt = -1;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void Story::apply_job(const Words& words) {
+  const bool another = !world_.job.meta.name.empty() && world_.job.meta.name != words.at(1);
+  if (another) world_ = Observed{};
+  world_.job = TrainingJob{};
+  world_.job.meta = {.name = words.at(1),
+                     .ns = "default",
+                     .uid = option(words, "uid", "uid-1"),
+                     .resource_version = "1",
+                     .generation = 1};
+  world_.job.spec.worker_count = std::stoi(option(words, "workers", "1"));
+  const std::string invalid_field = option(words, "invalid", "");
+  if (!invalid_field.empty()) world_.job.spec_error = invalid_field + ": is wrong";
+  world_.now = at_second(0);
+}
+
+void Story::change(const std::string& verb, const Words& words) {
+  if (change_pods(verb, words)) return;
+  if (verb == "job") {
+    apply_job(words);
+  } else if (verb == "stranger" && words.at(1) == "service") {
+    const std::string& name = words.at(2);
+    world_.service = Service{.meta = {.name = name, .controller_uid = "uid-0"}, .job_name = name};
+  } else if (verb == "stranger") {
+    create_pod({.worker_index = std::stoi(words.at(1)), .attempt = 0});
+    world_.pods.back().meta.controller_uid = "uid-0";
+  } else if (verb == "refuse" || verb == "refuse-for-good") {
+    refusal_ = joined_from(words, 1);
+    refusal_is_final_ = verb != "refuse";
+  } else if (verb == "accept") {
+    refusal_.reset();
+  } else if (verb == "delete") {
+    world_.job.meta.deletion_time = world_.now;
+  } else if (verb == "now") {
+    world_.now = at_second(std::stoi(words.at(1)));
+  } else {
+    throw std::invalid_argument("unknown step: " + verb);
+  }
+}
+
+std::string Story::settle() {
+  std::string text;
+  for (int round = 0; round < kRoundsMax; ++round) {
+    const Plan next = plan(world_);
+    const std::string said = to_text(next, world_.job);
+    const bool waits = next.actions.empty() && next.status == world_.job.status;
+    if (waits) return text + (next.requeue_after || text.empty() ? said : "");
+    text += said;
+    const Observed before = world_;
+    carry_out(next);
+    const bool refused = world_.pods == before.pods && world_.job == before.job &&
+                         world_.service.has_value() == before.service.has_value();
+    if (refused && world_.create_error == before.create_error) return text;
+  }
+  throw std::runtime_error("the job never settles:\n" + text);
+}
+
+void Story::carry_out(const Plan& next) {
+  for (const Action& action : next.actions) {
+    apply(action);
+    if (crashes_) {
+      world_.create_error.reset();
+      return;
+    }
+  }
+  world_.job.status = next.status;
+}
+
+void Story::apply(const Action& action) {
+  if (const auto* remove = std::get_if<DeletePod>(&action)) {
+    for (Pod& each : world_.pods) {
+      if (each.meta.uid == remove->uid) each.meta.deletion_time = world_.now;
+    }
+    return;
+  }
+  world_.create_error = refusal_;
+  world_.refusal = refusal_is_final_ ? Refusal::invalid : Refusal::denied;
+  if (refusal_) return;
+  if (const auto* create = std::get_if<CreatePod>(&action)) return create_pod(*create);
+  world_.service =
+      Service{.meta = {.name = world_.job.meta.name, .controller_uid = world_.job.meta.uid},
+              .job_name = world_.job.meta.name};
+}
+
+void Story::create_pod(const CreatePod& action) {
+  Pod created;
+  created.meta.name = names::worker_pod(world_.job.meta.name, action.worker_index);
+  created.meta.uid = "pod-" + std::to_string(next_uid_++);
+  created.meta.controller_uid = world_.job.meta.uid;
+  created.job_name = world_.job.meta.name;
+  created.worker_index = action.worker_index;
+  created.attempt = action.attempt;
+  for (const Pod& each : world_.pods) {
+    if (each.meta.name == created.meta.name)
+      throw std::runtime_error("two pods of the name " + created.meta.name);
+  }
+  world_.pods.push_back(std::move(created));
+}
+
+std::vector<StoryBlock> parse_story(const std::string& text) {
+  std::vector<StoryBlock> blocks;
+  StoryBlock block;
+  bool in_expected = false;
+  const auto finish = [&] {
+    if (!block.steps.empty()) blocks.push_back(std::exchange(block, {}));
+    in_expected = false;
+  };
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty())
+      finish();
+    else if (in_expected)
+      block.expected += line + "\n";
+    else if (line == "----")
+      in_expected = true;
+    else if (line[0] == '#')
+      block.comments.push_back(line);
+    else
+      block.steps.push_back(line);
+  }
+  finish();
+  return blocks;
+}
+
+std::string to_text(const std::vector<StoryBlock>& blocks) {
+  std::string text;
+  for (const StoryBlock& block : blocks) {
+    if (!text.empty()) text += "\n";
+    for (const std::string& line : block.comments) text += line + "\n";
+    for (const std::string& line : block.steps) text += line + "\n";
+    text += "----\n" + block.expected;
+  }
+  return text;
+}
+
+}  // namespace tj

@@ -1,0 +1,61 @@
+// A story: a text file of steps and what the plan makes of each, readable without C++. After each
+// step the job is reconciled until nothing is left to do.
+//
+//   job NAME workers=N [uid=U]   the manifest is applied
+//   start RANK...                kubelet starts these workers ("all": every one)
+//   exit RANK code=N [at=S] [message=TEXT...]    a worker's main container ends S seconds after the
+//   start evict RANK                   the pod fails as a whole, without an exit code waiting RANK
+//   REASON TEXT...  a worker can't start vanish RANK                  the pod is deleted by
+//   somebody else, and gone gone                         pods that were asked to stop have stopped
+//   stranger RANK | stranger service NAME another owner's object holds the name
+//   refuse TEXT... | refuse-for-good TEXT... | accept   creations are refused, or no longer
+//   leave-behind                 the pods there are become those of an earlier attempt
+//   delete                       the job is asked to go
+//   now S                        S seconds have passed since the start
+#pragma once
+#include <string>
+#include <vector>
+
+#include "operator/plan/plan.h"
+
+namespace tj {
+
+/// The world of one job, in which plans take effect at once.
+class Story {
+ public:
+  /// `crash_after_each_write`: of each plan only the first write takes effect, then the operator
+  /// starts anew.
+  explicit Story(bool crash_after_each_write = false) : crashes_(crash_after_each_write) {}
+
+  /// Carries out one step and returns what was planned until nothing was left to do, as text.
+  std::string run(const std::string& step);
+
+  const Observed& world() const { return world_; }
+
+ private:
+  using Words = std::vector<std::string>;
+  void change(const std::string& verb, const Words& words);
+  bool change_pods(const std::string& verb, const Words& words);
+  void apply_job(const Words& words);
+  std::string settle();
+  void carry_out(const Plan& plan);
+  void apply(const Action& action);
+  void create_pod(const CreatePod& action);
+  Pod& pod(const std::string& rank);
+
+  Observed world_;
+  bool crashes_ = false;
+  std::optional<std::string> refusal_;
+  bool refusal_is_final_ = false;
+  long long next_uid_ = 1;
+};
+
+struct StoryBlock {
+  std::vector<std::string> comments;
+  std::vector<std::string> steps;
+  std::string expected;
+};
+std::vector<StoryBlock> parse_story(const std::string& text);
+std::string to_text(const std::vector<StoryBlock>& blocks);
+
+}  // namespace tj
