@@ -37,7 +37,8 @@ Field child(const Field& parent, const std::string& name) {
   Field field{.value = nullptr, .path = is_root ? name : parent.path + "." + name};
   if (parent.value == nullptr || !parent.value->is_object()) return field;
   const auto found = parent.value->find(name);
-  if (found != parent.value->end()) field.value = &*found;
+  const bool is_given = found != parent.value->end() && !found->is_null();
+  if (is_given) field.value = &*found;
   return field;
 }
 

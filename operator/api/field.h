@@ -16,7 +16,8 @@ struct Field {
   std::string path;
 };
 
-/// The entry `name` of an object; without a value if there is no such entry, or no object.
+/// The entry `name` of an object; without a value if there is no such entry, or no object. A null
+/// is none, as on the API server, which drops it.
 Field child(const Field& parent, const std::string& name);
 
 /// The entry of a list; `list` must be one and have it.

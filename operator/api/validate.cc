@@ -67,6 +67,7 @@ class Checker {
   std::optional<long long> check_replicas(const Field& worker);
   void check_name_length(const std::string& job_name, long long worker_count);
   void check_template(const Field& pod_template);
+  void check_pod_metadata(const Field& metadata);
   void check_containers(const Field& list);
   void check_env(const Field& env);
   void check_env_name(const Field& name);
@@ -179,8 +180,7 @@ void Checker::check_name_length(const std::string& job_name, long long worker_co
 
 std::optional<long long> Checker::check_replicas(const Field& worker) {
   const Field replicas = child(worker, "replicas");
-  // The server drops a null and puts the default in its place.
-  if (replicas.value == nullptr || replicas.value->is_null()) return 1;
+  if (replicas.value == nullptr) return 1;
   if (replicas.value->is_number_integer()) {
     const bool fits =
         !replicas.value->is_number_unsigned() ||
@@ -195,8 +195,7 @@ std::optional<long long> Checker::check_replicas(const Field& worker) {
 
 void Checker::check_template(const Field& pod_template) {
   if (!require_object(pod_template, "a pod template")) return;
-  const Field metadata = child(pod_template, "metadata");
-  if (metadata.value != nullptr) require_object(metadata, "labels and annotations");
+  check_pod_metadata(child(pod_template, "metadata"));
   const Field spec = child(pod_template, "spec");
   if (!require_object(spec, "a pod's specification with containers")) return;
   const Field restart_policy = child(spec, "restartPolicy");
@@ -215,6 +214,19 @@ void Checker::check_template(const Field& pod_template) {
   }
   const Field init_containers = child(spec, "initContainers");
   if (init_containers.value != nullptr) check_containers(init_containers);
+}
+
+void Checker::check_pod_metadata(const Field& metadata) {
+  if (metadata.value == nullptr) return;
+  if (!require_object(metadata, "labels and annotations")) return;
+  for (const char* list : {"labels", "annotations"}) {
+    const Field texts = child(metadata, list);
+    if (texts.value == nullptr || !require_object(texts, "names and texts")) continue;
+    for (const auto& [name, value] : texts.value->items()) {
+      if (value.is_string()) continue;
+      add(child(texts, name), "is " + shown(value) + "; it must be a text: put it in quotes");
+    }
+  }
 }
 
 void Checker::check_containers(const Field& list) {

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "contract/launch_env.h"
+#include "operator/api/json.h"
 #include "tests/crd/case_file.h"
 
 namespace tj {
@@ -72,6 +74,57 @@ TEST(Validate, the_crd_reserves_the_names_of_the_contract) {
     EXPECT_EQ(static_cast<std::size_t>(std::count(rule.begin(), rule.end(), '\'')),
               2 * reserved_env_names().size());
   }
+}
+
+/// Paths of `value` that `schema` does not declare: the server would drop them.
+std::vector<std::string> undeclared(const json& value, const json& schema,
+                                    const std::string& path) {
+  std::vector<std::string> paths;
+  const auto add = [&](const std::vector<std::string>& more) {
+    paths.insert(paths.end(), more.begin(), more.end());
+  };
+  if (value.is_array()) {
+    for (const json& entry : value) add(undeclared(entry, schema.at("items"), path + "[]"));
+  }
+  if (value.is_object()) {
+    for (const auto& [name, field] : value.items()) {
+      const json::json_pointer to_field = json::json_pointer("/properties") / name;
+      if (!schema.contains(to_field)) {
+        paths.push_back(path + "." + name);
+      } else {
+        add(undeclared(field, schema.at(to_field), path + "." + name));
+      }
+    }
+  }
+  return paths;
+}
+
+TEST(Validate, the_crd_declares_each_field_that_the_operator_writes_into_the_status) {
+  const TimePoint now{};
+  const JobStatus status{
+      .start_time = now,
+      .completion_time = now,
+      .first_failure = FirstFailure{.exit_code = 1, .finished_at = now},
+      .conditions = {Condition{.type = "Failed", .last_transition_time = now}},
+  };
+  const json written = status_patch(TrainingJob{}, status).at("status");
+  const json crd = read_yaml(std::string(TJ_SOURCE_DIR) + "/manifests/crd/trainingjobs.yaml");
+  const json& schema =
+      crd.at("/spec/versions/0/schema/openAPIV3Schema/properties/status"_json_pointer);
+  EXPECT_EQ(undeclared(written, schema, "status"), std::vector<std::string>{});
+  EXPECT_EQ(undeclared({{"conditions", {{{"typo", 1}}}}}, schema, "status"),
+            std::vector<std::string>{"status.conditions[].typo"});
+}
+
+TEST(Validate, each_example_is_valid) {
+  int example_count = 0;
+  const std::filesystem::path folder = std::filesystem::path(TJ_SOURCE_DIR) / "manifests/examples";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".yaml") continue;
+    EXPECT_EQ(describe(validate_manifest(read_yaml(entry.path()))), "") << entry.path();
+    ++example_count;
+  }
+  EXPECT_GE(example_count, 3);
 }
 
 TEST(Validate, the_operator_ignores_fields_that_a_newer_version_may_have) {
