@@ -156,10 +156,8 @@ std::string Story::settle() {
 void Story::carry_out(const Plan& next) {
   for (const Action& action : next.actions) {
     apply(action);
-    if (crashes_) {
-      world_.create_error.reset();
-      return;
-    }
+    const bool took_effect = !world_.create_error;
+    if (crashes_ && took_effect) return;
   }
   world_.job.status = next.status;
 }
