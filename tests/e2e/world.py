@@ -1,0 +1,132 @@
+"""What a story needs to act on the test cluster and to look at it: kubectl, helm, waiting, and the evidence of a failure."""
+import json
+import os
+import pathlib
+import subprocess
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CACHE = pathlib.Path(os.environ.get("TRAININGJOB_CACHE") or pathlib.Path.home() / ".cache/trainingjob")
+BIN = CACHE / "bin"
+CLUSTER = ROOT / "tools/cluster/cluster"
+OPERATOR_NAMESPACE = "trainingjob-system"
+RELEASE = "trainingjob-operator"
+POLL_SECONDS = 0.2
+COMMAND_SECONDS_MAX = 900
+EVIDENCE_LINES_MAX = 60
+
+
+class Failure(AssertionError):
+    """A story did not hold: what was expected and what was seen."""
+
+
+def expect(holds, what):
+    if not holds:
+        raise Failure(what)
+
+
+def equal(actual, expected, what):
+    expect(actual == expected, f"{what} is {actual!r}; it must be {expected!r}")
+
+
+def run(*command, given=None, check=True, timeout=COMMAND_SECONDS_MAX, env=None):
+    """The output of a command; a Failure that ends with its own last words where it fails."""
+    result = subprocess.run([str(part) for part in command], input=given, capture_output=True, text=True, check=False,
+                            timeout=timeout, env={**os.environ, **(env or {})})
+    if check and result.returncode != 0:
+        raise Failure(f"`{' '.join(str(part) for part in command)}` ended with {result.returncode}: "
+                      f"{(result.stderr or result.stdout).strip()[-2000:]}")
+    return result.stdout if check else result
+
+
+def kubeconfig():
+    return {"KUBECONFIG": run(CLUSTER, "kubeconfig").strip()}
+
+
+def kubectl(*arguments, given=None, check=True):
+    return run(BIN / "kubectl", *arguments, given=given, check=check, env=kubeconfig())
+
+
+def helm(*arguments):
+    return run(BIN / "helm", *arguments, env=kubeconfig())
+
+
+def apply(*objects, namespace="default"):
+    items = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+    return kubectl("apply", "-n", namespace, "-f", "-", given=json.dumps(items))
+
+
+def get(kind, name=None, namespace="default", selector=None):
+    """An object (None where it is missing), or the list of those that the selector finds."""
+    if name:
+        text = kubectl("get", kind, name, "-n", namespace, "-o", "json", "--ignore-not-found")
+        return json.loads(text) if text.strip() else None
+    chosen = ["-l", selector] if selector else []
+    return json.loads(kubectl("get", kind, "-n", namespace, "-o", "json", *chosen))["items"]
+
+
+def until(seconds, what, condition):
+    """Waits for the condition to give something true, and gives that back."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = condition()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise Failure(f"waited {seconds} s for {what}")
+        time.sleep(POLL_SECONDS)
+
+
+def status(name):
+    return (get("tj", name) or {}).get("status", {})
+
+
+def until_phase(name, phase, seconds=60):
+    """Waits for the job's phase; a job that ends in another phase is not waited for."""
+    def reached():
+        seen = status(name)
+        if seen.get("phase") != phase and seen.get("phase") in ("Succeeded", "Failed"):
+            raise Failure(f"job {name} is {seen['phase']}, not {phase}: {seen.get('reason')}: {seen.get('message')}")
+        return seen if seen.get("phase") == phase else None
+    return until(seconds, f"job {name} to be {phase}; it is {status(name).get('phase')}", reached)
+
+
+def logs(pod):
+    return kubectl("logs", pod, "--tail=-1")
+
+
+def delete_job(name):
+    """Deletes the job and waits until nothing of it is left."""
+    kubectl("delete", "tj", name, "--ignore-not-found", "--timeout=60s")
+    selector = f"job-name={name}"
+    until(60, f"the pods and the Service of {name} to go",
+          lambda: not get("pods", selector=selector) and not get("services", selector=selector))
+
+
+def node_folder(index):
+    """Where the files of a node lie on this machine: its /mnt is mnt below it."""
+    return pathlib.Path(run(CLUSTER, "folder", index).strip())
+
+
+def write_on_nodes(path, text):
+    """Writes a file at the same path of every node, below /mnt."""
+    for index in (1, 2):
+        target = node_folder(index) / str(path).lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+
+def evidence():
+    """What one wants to see after a failure, each part cut to its last lines."""
+    parts = [("the operator's log", ("logs", "-n", OPERATOR_NAMESPACE, f"deployment/{RELEASE}", "--tail=60")),
+             ("jobs", ("get", "tj", "-A", "-o", "yaml")),
+             ("pods", ("get", "pods", "-A", "-o", "wide")),
+             ("pods of jobs", ("describe", "pods", "-A", "-l", "kubebrain.io/trainingjob")),
+             ("the operator's pod", ("describe", "pods", "-n", OPERATOR_NAMESPACE)),
+             ("workers' logs", ("logs", "-l", "kubebrain.io/trainingjob", "--prefix", "--tail=25")),
+             ("events", ("get", "events", "-A", "--sort-by=.lastTimestamp"))]
+    for title, command in parts:
+        result = kubectl(*command, check=False)
+        lines = (result.stdout + result.stderr).splitlines()[-EVIDENCE_LINES_MAX:]
+        print(f"---- {title}: kubectl {' '.join(command)}")
+        print("\n".join(f"     {line}" for line in lines))
