@@ -1,0 +1,40 @@
+# `make help` lists what is here. Everything is set up on the way; a fresh Debian 12 needs only git and make.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help run build test check format clean
+
+export TRAININGJOB_CACHE ?= $(HOME)/.cache/trainingjob
+export CCACHE_DIR ?= $(TRAININGJOB_CACHE)/ccache
+export CCACHE_MAXSIZE ?= 5G
+
+job ?= manifests/examples/gpt2-nano.yaml
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | while IFS=$$'\t' read -r name what; do \
+	  printf '  make %-8s %s\n' "$$name" "$$what"; done
+
+run: build  ## sets everything up and runs the example job here, as local processes (job=FILE for another)
+	PATH="$(CURDIR)/build/dev/bin:$$PATH" build/dev/bin/tj run -f $(job)
+
+build:  ## sets everything up and builds tj and the trainer into build/dev/bin
+	tools/deps build
+	cmake --preset dev --log-level=WARNING
+	cmake --build --preset dev --target tj trainer trainer-engine
+
+test:  ## sets everything up and runs all tests, a real two-node Kubernetes included
+	@command -v /usr/bin/python3 >/dev/null || tools/deps apt
+	tools/test/run
+
+check:  ## static checks only: format, lint, clang-tidy
+	tools/deps build
+	tools/deps check
+	cmake --preset dev --log-level=WARNING
+	tools/check/all
+
+format:  ## formats the C++ sources
+	tools/deps check
+	git ls-files -z '*.h' '*.cc' | xargs -0 clang-format-14 -i
+
+clean:  ## removes build/ (the caches outside stay)
+	rm -rf build

@@ -1,0 +1,169 @@
+"""tools/check/lint finds what it is there to find, and leaves the rest alone."""
+import importlib.machinery
+import importlib.util
+import pathlib
+import tempfile
+import unittest
+
+PATH = pathlib.Path(__file__).resolve().parent.parent.parent / "tools" / "check" / "lint"
+loader = importlib.machinery.SourceFileLoader("lint", str(PATH))
+lint = importlib.util.module_from_spec(importlib.util.spec_from_loader("lint", loader))
+loader.exec_module(lint)
+
+
+class InCheckout(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+
+    def write(self, path, text):
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def rules(self, path, text):
+        """The rules that `text`, written as `path`, breaks."""
+        self.write(path, text)
+        return [rule for _, _, rule, _ in lint.check_file(path, self.root)]
+
+
+def function_of(lines):
+    return "// Head.\nint f(int a) {\n" + "  ++a;\n" * (lines - 3) + "  return a;\n}\n"
+
+
+class Sizes(InCheckout):
+    def test_a_function_of_70_lines_passes(self):
+        self.assertEqual(self.rules("cli/a.cc", function_of(70)), [])
+
+    def test_a_function_of_71_lines_is_found(self):
+        self.assertEqual(self.rules("cli/a.cc", function_of(71)), ["function-size"])
+
+    def test_a_method_with_initialisers_is_a_function(self):
+        text = "// Head.\nclass A {\n public:\n  A(int x)\n      : x_(x), y_{x} {\n" + "    ++x_;\n" * 80 + "  }\n};\n"
+        self.assertEqual(self.rules("cli/a.cc", text), ["function-size"])
+
+    def test_a_long_class_is_no_function(self):
+        self.assertEqual(self.rules("cli/a.h", "// Head.\nstruct A {\n" + "  int f();\n" * 90 + "};\n"), [])
+
+    def test_a_long_table_is_no_function(self):
+        text = "// Head.\nstatic const char* words[] = {\n" + '  "{(word)}",\n' * 90 + "};\n"
+        self.assertEqual(self.rules("cli/a.cc", text), [])
+
+    def test_a_brace_in_a_string_is_text(self):
+        text = '// Head.\nint f() { return g("}{") + \'{\'; }\nint h() { return 1; }\n' + "int x();\n" * 90
+        self.assertEqual(self.rules("cli/a.cc", text), [])
+
+    def test_101_columns_are_too_wide(self):
+        self.assertEqual(self.rules("cli/a.cc", "// " + "x" * 98 + "\n"), ["columns"])
+
+    def test_501_lines_are_too_many(self):
+        self.assertEqual(self.rules("cli/a.cc", "// Head.\n" + "int a();\n" * 500), ["file-size"])
+
+
+class Includes(InCheckout):
+    CASES = [
+        ("operator/plan/plan.cc", "boost/asio.hpp", False),
+        ("operator/kube/watcher.cc", "spdlog/spdlog.h", False),
+        ("operator/kube/cache.h", "cpprest/http_client.h", False),
+        ("operator/kube/rest_kube_api.cc", "cpprest/http_client.h", True),
+        ("operator/loop/controller.cc", "cpprest/http_client.h", False),
+        ("operator/loop/controller.cc", "boost/asio.hpp", True),
+        ("operator/loop/controller.cc", "torch/torch.h", False),
+        ("trainer/train/step.cc", "torch/torch.h", True),
+        ("trainer/train/step.cc", "operator/plan/plan.h", False),
+        ("cli/run.cc", "operator/local/memory_api.h", True),
+        ("operator/api/types.cc", "cli/run.h", False),
+        ("operator/plan/plan.cc", "operator/loop/controller.h", False),
+        ("contract/outcome.cc", "nlohmann/json.hpp", True),
+        ("contract/outcome.h", "nlohmann/json.hpp", False),
+        ("contract/outcome.h", "nlohmann/json_fwd.hpp", True),
+        ("contract/outcome.cc", "operator/api/types.h", False),
+    ]
+
+    def test_each_part_includes_only_what_it_may(self):
+        for path, included, allowed in self.CASES:
+            with self.subTest(path=path, included=included):
+                rules = self.rules(path, f"// Head.\n#include <{included}>\n")
+                self.assertEqual(rules, [] if allowed else ["include"])
+
+
+class Calls(InCheckout):
+    CASES = [
+        ("cli/run.cc", "sleep(1);", ["sleep"]),
+        ("tests/loop/a_test.cc", "std::this_thread::sleep_for(1ms);", ["sleep"]),
+        ("cli/run.cc", 'std::system("ls");', ["system"]),
+        ("cli/run.cc", "error_code.system();", []),
+        ("cli/run.cc", "std::cout << 1;", ["cout"]),
+        ("cli/run.cc", 'getenv("A");', ["getenv"]),
+        ("contract/launch_env.cc", 'getenv("A");', []),
+        ("operator/main.cc", 'getenv("A");', []),
+        ("trainer/launch/options.cc", 'getenv("A");', []),
+        ("cli/run.cc", "// sleep(1) is what we don't do", []),
+        ("cli/run.cc", "usleep(1);  // lint-ok(sleep): the child is stopped", []),
+        ("cli/run.cc", "usleep(1);  // lint-ok(sleep):", ["sleep"]),
+    ]
+
+    def test_each_banned_call_is_found_where_it_is_banned(self):
+        for path, line, rules in self.CASES:
+            with self.subTest(path=path, line=line):
+                self.assertEqual(self.rules(path, f"// Head.\nvoid f() {{\n  {line}\n}}\n"), rules)
+
+
+class Names(InCheckout):
+    def test_a_drawer_is_found(self):
+        for name in ("util", "string_helpers", "common"):
+            self.assertEqual(self.rules(f"cli/{name}.h", "// Head.\n"), ["drawer-name"])
+
+    def test_a_header_says_what_it_is(self):
+        self.assertEqual(self.rules("cli/a.h", "#pragma once\n"), ["file-head"])
+
+    def test_a_source_with_a_header_needs_no_head(self):
+        self.write("cli/a.h", "// Head.\n")
+        self.assertEqual(self.rules("cli/a.cc", '#include "cli/a.h"\n'), [])
+
+    def test_a_path_of_one_machine_is_found(self):
+        for text in ("see /ro" + "ot/x", "/wo" + "rk/main", "/ho" + "me/anna/x"):
+            self.assertEqual(self.rules("docs/a.txt", text + "\n"), ["machine-path"])
+        self.assertEqual(self.rules("docs/a.txt", "a/root/b and ${HOME}/work\n"), [])
+
+
+class Links(InCheckout):
+    def test_a_link_to_a_file_and_a_heading_resolves(self):
+        self.write("docs/b.md", "# A `title`, in words\n")
+        self.assertEqual(self.rules("docs/a.md", "[b](b.md#a-title-in-words) [c](https://example.org/x)\n"), [])
+
+    def test_a_link_to_nothing_is_found(self):
+        self.write("docs/b.md", "# Title\n")
+        text = "[x](missing.md) [y](b.md#other) <img src=\"missing.svg\">\n"
+        self.assertEqual(self.rules("docs/a.md", text), ["link", "link", "link"])
+
+    def test_a_fence_holds_no_links(self):
+        self.assertEqual(self.rules("docs/a.md", "```\n[x](missing.md)\n```\n"), [])
+
+
+class Scripts(InCheckout):
+    def test_a_script_that_does_not_parse_is_found(self):
+        self.assertIn("shell", self.rules("tools/a", "#!/usr/bin/env bash\nif true; then\n"))
+        self.assertEqual(self.rules("tools/b", "#!/usr/bin/python3\ndef f(:\n"), ["python"])
+
+    def test_a_sound_script_passes(self):
+        self.assertEqual(self.rules("tools/a", "#!/usr/bin/env bash\nprintf '%s\\n' \"$1\"\n"), [])
+
+
+class Checkout(InCheckout):
+    def test_a_source_that_nothing_builds_is_found(self):
+        self.write("cli/CMakeLists.txt", "tj_program(tj SOURCES main.cc sub/run.cc)\n")
+        for path in ("cli/main.cc", "cli/sub/run.cc", "cli/lost.cc", "cli/domain.cc"):
+            self.write(path, "// Head.\n")
+        files = ["cli/main.cc", "cli/sub/run.cc", "cli/lost.cc", "cli/domain.cc"]
+        self.assertEqual([found[0] for found in lint.check_listed(files, self.root)], ["cli/lost.cc", "cli/domain.cc"])
+
+    def test_the_contract_stays_small(self):
+        small = ["contract/names.h", "contract/result.h", "contract/a.h", "contract/a.cc", "contract/b.h", "contract/c.h"]
+        self.assertEqual(list(lint.check_contract(small)), [])
+        self.assertEqual(len(list(lint.check_contract(small + ["contract/d.h"]))), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

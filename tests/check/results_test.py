@@ -1,0 +1,106 @@
+"""The test runner counts what really ran, and calls nothing a success that is none."""
+import pathlib
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tools" / "test"))
+import results  # noqa: E402
+import stages  # noqa: E402
+
+JUNIT = """<?xml version="1.0"?>
+<testsuite name="x" tests="4" failures="1" disabled="1" skipped="1">
+  <testcase name="Plan.starts" status="run"><system-out>ok</system-out></testcase>
+  <testcase name="Plan.stops" status="fail"><failure message="Failed"/><system-out>no</system-out></testcase>
+  <testcase name="Gpu.counts" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/><system-out>[ RUN      ] Gpu.counts
+/gpu_test.cc:7: Skipped
+no GPU on this machine
+
+[  SKIPPED ] Gpu.counts (0 ms)</system-out></testcase>
+  <testcase name="Old.story" status="disabled"/>
+</testsuite>"""
+
+
+def stage(counts):
+    return stages.Stage("unit", "unit tests", "true", counts=counts)
+
+
+class Missing:
+    @staticmethod
+    def exists():
+        return False
+
+
+class Text:
+    def __init__(self, text):
+        self.text = text
+
+    def exists(self):
+        return True
+
+    def read_text(self, errors):
+        return self.text
+
+
+class Junit(unittest.TestCase):
+    def test_each_case_is_counted_once_with_its_reason(self):
+        counted = results.of_junit(JUNIT)
+        self.assertEqual(counted.passed, 1)
+        self.assertEqual(counted.failed, ["Plan.stops"])
+        self.assertEqual(counted.skipped, ["Gpu.counts: no GPU on this machine", "Old.story: no reason given"])
+
+
+class Script(unittest.TestCase):
+    def test_the_last_closing_line_counts(self):
+        counted = results.of_script("3 passed, 0 failed\nFAIL the second story\nskip: gpu: none here\n"
+                                    "4 passed, 1 failed, 1 skipped\ncleaning up\n")
+        self.assertEqual((counted.passed, counted.failed, counted.skipped),
+                         (4, ["the second story"], ["gpu: none here"]))
+
+    def test_a_script_without_a_closing_line_counts_nothing(self):
+        self.assertIsNone(results.of_script("all is well\n"))
+
+    def test_failures_without_names_still_count(self):
+        self.assertEqual(len(results.of_script("0 passed, 2 failed\n").failed), 2)
+
+
+class OfStage(unittest.TestCase):
+    def test_nothing_ran_is_a_failure(self):
+        self.assertEqual(results.of_stage(stage("ctest"), "", Missing, 0).failed, ["unit: no test ran"])
+        self.assertEqual(results.of_stage(stage("script"), "hello\n", Missing, 0).failed, ["unit: no test ran"])
+
+    def test_an_exit_status_without_a_failed_test_is_a_failure(self):
+        self.assertEqual(results.of_stage(stage("script"), "2 passed, 0 failed\n", Missing, 3).failed,
+                         ["unit: exit status 3"])
+        self.assertEqual(results.of_stage(stage(""), "", Missing, 1).failed, ["unit: exit status 1"])
+
+    def test_a_stage_without_tests_may_count_none(self):
+        self.assertEqual(results.of_stage(stage(""), "", Missing, 0), results.Counted())
+
+    def test_junit_is_read_where_it_is(self):
+        self.assertEqual(results.of_stage(stage("ctest"), "", Text(JUNIT), 8).failed, ["Plan.stops"])
+
+
+class Sum(unittest.TestCase):
+    def test_the_last_line_is_the_sum(self):
+        rows = [results.Row("unit", 1, results.of_junit(JUNIT)), results.not_run("e2e", "cluster")]
+        self.assertEqual(results.table(rows)[-1], "1 passed, 1 failed, 3 skipped")
+        self.assertIn("skipped e2e: e2e: not run because cluster failed", results.table(rows))
+        self.assertEqual(results.exit_status(rows), 1)
+
+    def test_success_needs_a_test_that_passed(self):
+        self.assertEqual(results.exit_status([results.Row("build", 1, results.Counted())]), 1)
+        self.assertEqual(results.exit_status([results.Row("unit", 1, results.Counted(passed=1))]), 0)
+
+
+class Stages(unittest.TestCase):
+    def test_a_stage_comes_after_what_it_needs(self):
+        seen = set()
+        for entry in stages.STAGES:
+            self.assertLessEqual(set(entry.needs), seen, entry.name)
+            seen.add(entry.name)
+        self.assertEqual(len(seen), len(stages.STAGES))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,112 @@
+"""Counts what a stage's tests did, from CTest's JUnit file or from a script's closing line, and adds it up."""
+import dataclasses
+import re
+import xml.etree.ElementTree as ElementTree
+
+CLOSING_LINE = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\b")
+SKIP_LINE = re.compile(r"^\s*(?:SKIP|skip|skipped):?\s+(.+)$")
+FAIL_LINE = re.compile(r"^\s*(?:FAIL|not ok)\b:?\s*(.+)$")
+GTEST_REASON = re.compile(r": Skipped\n(.*?)\n(?:\n|\[)", re.DOTALL)
+
+
+@dataclasses.dataclass
+class Counted:
+    passed: int = 0
+    failed: list = dataclasses.field(default_factory=list)  # names
+    skipped: list = dataclasses.field(default_factory=list)  # "name: reason"
+
+
+@dataclasses.dataclass
+class Row:
+    name: str
+    seconds: float
+    counted: Counted
+    usable: bool = True  # what builds on this stage can run
+
+    def __post_init__(self):
+        self.usable = self.usable and not self.counted.failed
+
+
+def not_run(name, needed):
+    return Row(name, 0.0, Counted(skipped=[f"{name}: not run because {needed} failed"]), usable=False)
+
+
+def of_junit(text):
+    """CTest writes status run, fail, notrun or disabled for each test."""
+    counted = Counted()
+    for case in ElementTree.fromstring(text).iter("testcase"):
+        name, status = case.get("name"), case.get("status")
+        skipped = case.find("skipped")
+        if status == "fail" or case.find("failure") is not None:
+            counted.failed.append(name)
+        elif skipped is not None or status in ("notrun", "disabled"):
+            output = case.findtext("system-out") or ""
+            reason = GTEST_REASON.search(output)
+            said = reason.group(1).strip() if reason else (skipped.get("message") if skipped is not None else "")
+            counted.skipped.append(f"{name}: {said or 'no reason given'}")
+        else:
+            counted.passed += 1
+    return counted
+
+
+def of_script(log):
+    """The last line `N passed, N failed[, N skipped]`; absent when the script printed none."""
+    lines = log.splitlines()
+    closing = next((found for found in map(CLOSING_LINE.match, reversed(lines)) if found), None)
+    if closing is None:
+        return None
+    passed, failed, skipped = (int(number or 0) for number in closing.groups())
+    reasons = [found.group(1) for found in map(SKIP_LINE.match, lines) if found][:skipped]
+    reasons += ["no reason given"] * (skipped - len(reasons))
+    names = [found.group(1) for found in map(FAIL_LINE.match, lines) if found][:failed]
+    names += ["see the log"] * (failed - len(names))
+    return Counted(passed, names, reasons)
+
+
+def of_stage(stage, log, junit_path, exit_code):
+    counted = Counted()
+    if stage.counts == "ctest" and junit_path.exists():
+        counted = of_junit(junit_path.read_text(errors="replace"))
+    elif stage.counts == "script":
+        counted = of_script(log) or counted
+    ran = counted.passed + len(counted.failed) + len(counted.skipped)
+    if exit_code != 0 and not counted.failed:
+        counted.failed.append(f"{stage.name}: exit status {exit_code}")
+    elif stage.counts and ran == 0:
+        counted.failed.append(f"{stage.name}: no test ran")
+    return counted
+
+
+def in_words(counted):
+    parts = [f"{counted.passed} passed"] if counted.passed else []
+    if counted.failed:
+        parts.append(f"{len(counted.failed)} failed")
+    if counted.skipped:
+        parts.append(f"{len(counted.skipped)} skipped")
+    return f": {', '.join(parts)}" if parts else ""
+
+
+def totals(rows):
+    return (sum(row.counted.passed for row in rows), sum(len(row.counted.failed) for row in rows),
+            sum(len(row.counted.skipped) for row in rows))
+
+
+def table(rows):
+    lines = ["", f"{'stage':<14}{'seconds':>8}{'passed':>8}{'failed':>8}{'skipped':>9}"]
+    for row in rows:
+        counted = row.counted
+        lines.append(f"{row.name:<14}{row.seconds:>8.0f}{counted.passed:>8}{len(counted.failed):>8}"
+                     f"{len(counted.skipped):>9}")
+    lines.append("")
+    for row in rows:
+        lines += [f"failed  {row.name}: {name}" for name in row.counted.failed]
+    for row in rows:
+        lines += [f"skipped {row.name}: {reason}" for reason in row.counted.skipped]
+    passed, failed, skipped = totals(rows)
+    lines.append(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return lines
+
+
+def exit_status(rows):
+    passed, failed, _ = totals(rows)
+    return 0 if failed == 0 and passed > 0 else 1
