@@ -1,0 +1,130 @@
+#include "cli/manifest_file.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "cli/yaml_json.h"
+#include "contract/names.h"
+#include "operator/api/json.h"
+#include "operator/api/validate.h"
+#include "operator/local/pod_command.h"
+#include "operator/plan/manifest.h"
+
+namespace tj {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+Error wrong(const std::string& file, std::string message) {
+  return Error{
+      .code = Code::invalid, .message = std::move(message), .subject = file, .retry_after = {}};
+}
+
+Result<std::string> read_text(const std::string& file) {
+  std::error_code ignored;
+  if (file != "-" && fs::is_directory(file, ignored))
+    return wrong(file, "is a folder; it must be a file");
+  std::ifstream opened;
+  if (file != "-") {
+    opened.open(file, std::ios::binary);
+    if (!opened) return wrong(file, std::string("cannot be read: ") + std::strerror(errno));
+  }
+  std::istream& input = file == "-" ? std::cin : opened;
+  std::string text(kManifestBytesMax + 1, '\0');
+  input.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(input.gcount()));
+  if (text.size() > kManifestBytesMax) {
+    return wrong(file, "has more than " + std::to_string(kManifestBytesMax) +
+                           " bytes; it must be a manifest");
+  }
+  return text;
+}
+
+std::string kind_of(const Json& document) {
+  return document.is_object() && document.contains("kind") && document["kind"].is_string()
+             ? document["kind"].get<std::string>()
+             : "";
+}
+
+std::string title_of(const Json& document) {
+  const auto name = Json::json_pointer("/metadata/name");
+  std::string title = kind_of(document).empty() ? "an object without kind" : kind_of(document);
+  if (document.is_object() && document.contains(name) && document[name].is_string()) {
+    title += " " + document[name].get<std::string>();
+  }
+  return title;
+}
+
+/// The TrainingJob, or the only document whatever it is: then its kind is one of the fields that
+/// are wrong.
+Result<Json> the_job(const std::vector<Json>& documents, const std::string& file,
+                     std::vector<std::string>& ignored) {
+  if (documents.empty()) return wrong(file, "is empty; it must hold one TrainingJob");
+  if (documents.size() == 1) return documents.front();
+  const Json* job = nullptr;
+  for (const Json& document : documents) {
+    if (kind_of(document) != names::kKind) {
+      ignored.push_back(title_of(document));
+    } else if (job != nullptr) {
+      return wrong(file, "holds more than one TrainingJob (" + title_of(*job) + ", " +
+                             title_of(document) + "); it must hold exactly one");
+    } else {
+      job = &document;
+    }
+  }
+  if (job == nullptr) {
+    return wrong(file, "holds " + std::to_string(documents.size()) +
+                           " objects and no TrainingJob; it must hold one");
+  }
+  return *job;
+}
+
+std::string one_per_line(const std::string& file, const std::vector<FieldError>& errors) {
+  std::string text;
+  for (const FieldError& error : errors)
+    text += (text.empty() ? "" : "\n" + file + ": ") + describe(error);
+  return text;
+}
+
+}  // namespace
+
+Result<JobManifest> read_job_manifest(const std::string& file) {
+  const auto text = read_text(file);
+  if (!text) return text.error();
+  const std::string source = file == "-" ? "standard input" : file;
+  const auto documents = parse_yaml(*text, source);
+  if (!documents) return documents.error();
+  JobManifest manifest;
+  auto job = the_job(*documents, source, manifest.ignored);
+  if (!job) return job.error();
+  manifest.job = *std::move(job);
+  if (const auto errors = validate_manifest(manifest.job); !errors.empty()) {
+    return wrong(source, one_per_line(source, errors));
+  }
+  manifest.name = manifest.job["metadata"]["name"].get<std::string>();
+  manifest.folder = file == "-" ? fs::current_path() : fs::absolute(file).parent_path();
+  return manifest;
+}
+
+Result<void> check_runs_locally(const JobManifest& manifest, const std::string& file) {
+  const auto job = job_from_json(manifest.job);
+  if (!job) return job.error();
+  const Json pod = make_pod(*job, {.worker_index = 0, .attempt = 0});
+  std::string text;
+  for (const char* list : {"initContainers", "containers"}) {
+    if (!pod["spec"].contains(list)) continue;
+    for (const Json& container : pod["spec"][list]) {
+      const auto process = local_process(pod, container, LocalFacts{});
+      if (!process) text += (text.empty() ? "" : "\n" + file + ": ") + describe(process.error());
+      if (std::string_view(list) == "containers") break;  // locally a worker is its first container
+    }
+  }
+  if (!text.empty()) return wrong(file, text);
+  return {};
+}
+
+}  // namespace tj

@@ -1,0 +1,173 @@
+#include "cli/yaml_json.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace tj {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Leaves the recursion; caught in parse_yaml alone.
+struct WrongYaml {
+  YAML::Mark mark;
+  std::string message;
+};
+
+bool is_one_of(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), text) != words.end();
+}
+
+bool all_digits(std::string_view text, std::string_view digits) {
+  return !text.empty() && text.find_first_not_of(digits) == std::string_view::npos;
+}
+
+/// [-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?
+bool is_float(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  const auto exponent_at = text.find_first_of("eE");
+  if (exponent_at != std::string_view::npos) {
+    std::string_view exponent = text.substr(exponent_at + 1);
+    if (exponent.starts_with('-') || exponent.starts_with('+')) exponent.remove_prefix(1);
+    if (!all_digits(exponent, "0123456789")) return false;
+    text = text.substr(0, exponent_at);
+  }
+  const auto dot = text.find('.');
+  if (dot == std::string_view::npos) return all_digits(text, "0123456789");
+  const std::string_view whole = text.substr(0, dot);
+  const std::string_view fraction = text.substr(dot + 1);
+  if (whole.empty()) return all_digits(fraction, "0123456789");
+  return all_digits(whole, "0123456789") &&
+         (fraction.empty() || all_digits(fraction, "0123456789"));
+}
+
+/// A discarded value when `text` is no integer, or one that 64 bits do not hold.
+Json integer(std::string_view text) {
+  int base = 10;
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  if (text.starts_with("0o") || text.starts_with("0x")) {
+    base = text[1] == 'o' ? 8 : 16;
+    text.remove_prefix(2);
+  }
+  unsigned long long magnitude = 0;
+  const auto [end, failure] =
+      std::from_chars(text.data(), text.data() + text.size(), magnitude, base);
+  const bool whole = !text.empty() && failure == std::errc{} && end == text.data() + text.size();
+  if (!whole) return Json(Json::value_t::discarded);
+  if (!negative)
+    return magnitude <= INT64_MAX ? Json(static_cast<std::int64_t>(magnitude)) : Json(magnitude);
+  if (magnitude > static_cast<unsigned long long>(INT64_MAX)) return Json(Json::value_t::discarded);
+  return -static_cast<std::int64_t>(magnitude);
+}
+
+Json plain_scalar(const std::string& text, const YAML::Mark& mark) {
+  if (is_one_of(text, {"", "~", "null", "Null", "NULL"})) return nullptr;
+  if (is_one_of(text, {"true", "True", "TRUE"})) return true;
+  if (is_one_of(text, {"false", "False", "FALSE"})) return false;
+  if (Json number = integer(text); !number.is_discarded()) return number;
+  if (is_float(text)) return std::strtod(text.c_str(), nullptr);
+  const std::string_view unsigned_text =
+      std::string_view(text).substr(text.starts_with('-') || text.starts_with('+'));
+  const bool not_json = is_one_of(unsigned_text, {".inf", ".Inf", ".INF"}) ||
+                        is_one_of(text, {".nan", ".NaN", ".NAN"});
+  if (not_json) throw WrongYaml{mark, "\"" + text + "\" is no number that an API server takes"};
+  return text;
+}
+
+Json scalar(const YAML::Node& node) {
+  const std::string& tag = node.Tag();
+  const bool is_text = tag == "!" || tag == "tag:yaml.org,2002:str";  // quoted, or said so
+  return is_text ? Json(node.Scalar()) : plain_scalar(node.Scalar(), node.Mark());
+}
+
+class Converter {
+ public:
+  Json convert(const YAML::Node& node) {
+    if (++nodes_ > kYamlNodesMax) {
+      throw WrongYaml{node.Mark(),
+                      "the document has more than " + std::to_string(kYamlNodesMax) + " nodes"};
+    }
+    switch (node.Type()) {
+      case YAML::NodeType::Scalar: return scalar(node);
+      case YAML::NodeType::Sequence: return sequence(node);
+      case YAML::NodeType::Map: return map(node);
+      default: return nullptr;
+    }
+  }
+
+ private:
+  Json sequence(const YAML::Node& node) {
+    Json list = Json::array();
+    for (const YAML::Node& item : node) list.push_back(convert(item));
+    return list;
+  }
+
+  Json map(const YAML::Node& node) {
+    Json object = Json::object();
+    std::vector<Json> merged;
+    for (const auto& entry : node) {
+      const YAML::Node& key = entry.first;
+      const YAML::Node& value = entry.second;
+      if (!key.IsScalar()) throw WrongYaml{key.Mark(), "a key must be a text"};
+      const std::string& name = key.Scalar();
+      if (name == "<<" && key.Tag() != "!") {
+        merge_sources(value, merged);
+      } else if (object.contains(name)) {
+        throw WrongYaml{key.Mark(), "the key \"" + name + "\" stands here twice"};
+      } else {
+        object[name] = convert(value);
+      }
+    }
+    for (const Json& source : merged) {
+      for (const auto& [name, value] : source.items())
+        object.emplace(name, value);  // what stands here itself wins
+    }
+    return object;
+  }
+
+  /// yaml.org/type/merge.html: `<<: *anchor` or a list of them.
+  void merge_sources(const YAML::Node& value, std::vector<Json>& merged) {
+    const Json source = convert(value);
+    const Json list = source.is_array() ? source : Json::array({source});
+    for (const Json& item : list) {
+      if (!item.is_object()) throw WrongYaml{value.Mark(), "<< must name a map, or a list of maps"};
+      merged.push_back(item);
+    }
+  }
+
+  int nodes_ = 0;
+};
+
+Error at(const std::string& source, const YAML::Mark& mark, const std::string& message) {
+  std::string place = source;
+  if (!mark.is_null())
+    place += ":" + std::to_string(mark.line + 1) + ":" + std::to_string(mark.column + 1);
+  return Error{.code = Code::invalid, .message = message, .subject = place, .retry_after = {}};
+}
+
+}  // namespace
+
+Result<std::vector<Json>> parse_yaml(const std::string& text, const std::string& source) {
+  try {
+    std::vector<Json> documents;
+    Converter converter;
+    for (const YAML::Node& node : YAML::LoadAll(text)) {
+      Json document = converter.convert(node);
+      if (!document.is_null()) documents.push_back(std::move(document));
+    }
+    return documents;
+  } catch (const WrongYaml& wrong) {
+    return at(source, wrong.mark, wrong.message);
+  } catch (const YAML::Exception& failure) {
+    return at(source, failure.mark, "not YAML: " + failure.msg);
+  }
+}
+
+}  // namespace tj
