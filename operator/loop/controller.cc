@@ -67,7 +67,7 @@ Controller::Impl::Impl(boost::asio::io_context& loop, KubeApi& api, Metrics& met
                        ControllerOptions options)
     : metrics_(metrics),
       options_(std::move(options)),
-      api_(api, metrics),
+      api_(api),
       alarm_(loop, options_.steady_now),
       reconciler_(api_, view_, alarm_, options_.requests_in_flight_max, options_.now) {
   add_watch(Resource::training_jobs, "");

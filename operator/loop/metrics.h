@@ -26,7 +26,7 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  /// `code` is "ok" or the name of the error's Code.
+  /// `code` is the HTTP status, or "timeout", "unavailable", ... where there was none.
   void count_request(Verb verb, Resource resource, const std::string& code);
   void count_watch_restart(Resource resource, const std::string& reason);
   void observe_reconcile(std::chrono::duration<double> seconds);

@@ -5,13 +5,10 @@ namespace tj {
 void TrackedApi::send(Request request, Done done) {
   if (closed_) return;
   ++in_flight_;
-  const Verb verb = request.verb;
-  const Resource resource = request.resource;
-  api_.send(std::move(request), [this, alive = std::weak_ptr(alive_), verb, resource,
+  api_.send(std::move(request), [this, alive = std::weak_ptr(alive_),
                                  done = std::move(done)](Result<std::string> body) {
     if (alive.expired()) return;
     --in_flight_;
-    metrics_.count_request(verb, resource, body ? "ok" : to_string(body.error().code));
     done(std::move(body));
   });
 }

@@ -1,17 +1,16 @@
-// Stands between the loop and its KubeApi: counts each request, and sees to it that no callback
-// reaches a controller that is gone. After `close` nothing is sent any more.
+// Stands between the loop and its KubeApi: sees to it that no callback reaches a controller that is
+// gone, and that nothing is sent any more after `close`.
 #pragma once
 #include <cstddef>
 #include <memory>
 
 #include "operator/kube/kube_api.h"
-#include "operator/loop/metrics.h"
 
 namespace tj {
 
 class TrackedApi final : public KubeApi {
  public:
-  TrackedApi(KubeApi& api, Metrics& metrics) : api_(api), metrics_(metrics) {}
+  explicit TrackedApi(KubeApi& api) : api_(api) {}
 
   /// After `close` the request and its `done` are dropped.
   void send(Request request, Done done) override;
@@ -22,7 +21,6 @@ class TrackedApi final : public KubeApi {
 
  private:
   KubeApi& api_;
-  Metrics& metrics_;
   bool closed_ = false;
   std::size_t in_flight_ = 0;
   std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);

@@ -1,0 +1,165 @@
+// Names that are taken, creations that are refused: whose is it, and what does it cost.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/loop/world.h"
+
+namespace tj {
+namespace {
+using namespace std::chrono_literals;
+using nlohmann::json;
+using testing::AnyOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+json foreign_pod(const std::string& name, const json& labels) {
+  return {{"metadata", {{"name", name}, {"namespace", "default"}, {"labels", labels}}},
+          {"spec", {{"containers", json::array({{{"name", "x"}, {"image", "x"}}})}}}};
+}
+
+MemoryApi::RequestFaultHook refuse_pods(const Error& error) {
+  return [error](const Request& request) -> std::optional<RequestFault> {
+    const bool is_pod = request.verb == Verb::create && request.resource == Resource::pods;
+    if (!is_pod) return std::nullopt;
+    return RequestFault{RequestFault::Kind::fail_before, error};
+  };
+}
+
+TEST(Ownership, a_foreign_pod_is_neither_adopted_nor_deleted) {
+  World world;
+  const json pod = foreign_pod("a-worker-1", json::object());
+  ASSERT_TRUE(world.objects().create(Resource::pods, "default", pod).ok());
+  const auto uid = world.get(Resource::pods, "a-worker-1")["metadata"]["uid"];
+  world.start_controller();
+  world.create_job("a", 2);
+  world.pass(5min);
+  EXPECT_EQ(world.reason("a"), "NameConflict");
+  EXPECT_THAT(world.event_reasons(), testing::Contains("NameConflict"));
+  EXPECT_EQ(world.requests("create events"), 2) << "the same news is told once";
+  EXPECT_EQ(world.requests("delete"), 0);
+  EXPECT_EQ(world.get(Resource::pods, "a-worker-1")["metadata"]["uid"], uid);
+  EXPECT_LE(world.requests("create pods"), 25) << "with backoff";
+
+  ASSERT_TRUE(
+      world.objects().finish_delete({"default", "a-worker-1"}, uid.get<std::string>()).ok());
+  world.set_kubelet(Kubelet::runs_pods_to_the_end);
+  EXPECT_TRUE(world.pass_until([&] { return world.phase("a") == "Succeeded"; }));
+}
+
+TEST(Ownership, a_foreign_pod_with_our_labels_is_left_alone_too) {
+  World world;
+  const json labels{{"job-name", "a"},
+                    {"kubebrain.io/trainingjob", "a"},
+                    {"kubebrain.io/worker-index", "0"},
+                    {"kubebrain.io/attempt", "0"}};
+  const json pod = foreign_pod("a-worker-0", labels);
+  ASSERT_TRUE(world.objects().create(Resource::pods, "default", pod).ok());
+  world.start_controller();
+  world.create_job("a", 2);
+  world.pass(5min);
+  EXPECT_EQ(world.reason("a"), "NameConflict");
+  EXPECT_EQ(world.requests("delete"), 0);
+  EXPECT_THAT(world.pod_names(), ElementsAre("a-worker-0"));
+}
+
+TEST(Ownership, a_foreign_service_of_our_name_stops_the_job_with_a_reason) {
+  World world;
+  const json service{{"metadata", {{"name", "a"}, {"namespace", "default"}}},
+                     {"spec", {{"ports", json::array({{{"port", 80}}})}}}};
+  ASSERT_TRUE(world.objects().create(Resource::services, "default", service).ok());
+  world.start_controller();
+  world.create_job("a", 2);
+  world.pass(1min);
+  EXPECT_EQ(world.reason("a"), "NameConflict");
+  EXPECT_EQ(world.requests("create pods"), 0) << "the Service comes first";
+}
+
+TEST(Ownership, a_template_that_the_server_refuses_costs_one_request_and_fails_the_job) {
+  World world;
+  world.api().set_request_fault(
+      refuse_pods({Code::invalid, "spec.containers[0].image: Required value", "", {}}));
+  world.start_controller();
+  world.create_job("a", 100);
+  world.pass(5min);
+  EXPECT_EQ(world.phase("a"), "Failed");
+  EXPECT_EQ(world.reason("a"), "Invalid");
+  EXPECT_THAT(world.job("a")["status"]["message"].get<std::string>(),
+              HasSubstr("image: Required value"));
+  EXPECT_EQ(world.requests("create pods"), 1);
+}
+
+TEST(Ownership, a_quota_is_waited_for_with_backoff_and_a_reason) {
+  World world;
+  world.api().set_request_fault(refuse_pods({Code::forbidden, "exceeded quota: gpus", "", {}}));
+  world.start_controller();
+  world.create_job("a", 10);
+  world.pass(10min);
+  EXPECT_EQ(world.reason("a"), "CreateFailed");
+  EXPECT_THAT(world.job("a")["status"]["message"].get<std::string>(), HasSubstr("exceeded quota"));
+  EXPECT_THAT(world.event_reasons(), testing::Contains("CreateFailed"));
+  EXPECT_LE(world.requests("create pods"), 30);
+  EXPECT_LE(world.requests("patch"), 3);
+  world.api().set_request_fault(nullptr);
+  world.set_kubelet(Kubelet::runs_pods_to_the_end);
+  EXPECT_TRUE(world.pass_until([&] { return world.phase("a") == "Succeeded"; }));
+}
+
+TEST(Ownership, a_busy_server_is_left_alone_for_as_long_as_it_asks) {
+  World world;
+  world.api().set_request_fault(refuse_pods({Code::unavailable, "too many requests", "", 20s}));
+  world.start_controller();
+  world.create_job("a", 10);
+  world.settle();
+  const int asked = world.requests("create pods");
+  world.pass(19s);
+  EXPECT_EQ(world.requests("create pods"), asked);
+  world.pass(2s);
+  EXPECT_EQ(world.requests("create pods"), asked + 1);
+}
+
+/// A creation took effect, its answer and its line in the watch were lost, and the stream went on.
+TEST(Ownership, a_pod_that_the_cache_has_missed_is_found_and_the_list_taken_again) {
+  World world;
+  world.api().set_line_fault([](const WatchRequest& request, const std::string& line) {
+    const bool is_lost =
+        request.resource == Resource::pods && line.find("\"a-worker-0\"") != std::string::npos;
+    return is_lost ? LineFault::drop : LineFault::none;
+  });
+  bool lost = false;
+  world.api().set_request_fault([&](const Request& request) -> std::optional<RequestFault> {
+    const bool is_pod = request.verb == Verb::create && request.resource == Resource::pods;
+    if (!is_pod || std::exchange(lost, true)) return std::nullopt;
+    // Newer lines come in before the answer that never comes.
+    json other = foreign_pod("other", {{"kubebrain.io/trainingjob", "other"}});
+    (void)world.objects().create(Resource::pods, "default", other);
+    return RequestFault{RequestFault::Kind::fail_after, Error{Code::timeout, "no answer", "", {}}};
+  });
+  world.start_controller();
+  world.create_job("a", 2);
+  ASSERT_TRUE(world.pass_until([&] { return world.pod_names().size() == 3; }));
+  world.pass(2s);
+  world.api().set_line_fault(nullptr);
+  world.start_pod("a-worker-0");
+  world.start_pod("a-worker-1");
+  world.pass(1min);
+  EXPECT_EQ(world.phase("a"), "Running");
+  EXPECT_EQ(world.requests("create pods default/a-worker-0"), 2);
+}
+
+TEST(Ownership, a_terminating_pod_keeps_its_rank_until_it_has_gone) {
+  World world;
+  world.start_controller();
+  world.create_job("a", 1);
+  world.settle();
+  ASSERT_TRUE(world.objects().bind_pod({"default", "a-worker-0"}, "n1").ok());
+  ASSERT_THAT(world.phase("a"), AnyOf("Starting"));
+  const auto uid = world.get(Resource::pods, "a-worker-0")["metadata"]["uid"].get<std::string>();
+  ASSERT_TRUE(world.objects().finish_delete({"default", "a-worker-0"}, uid).ok());
+  world.set_kubelet(Kubelet::runs_pods_to_the_end);
+  world.pass(1min);
+  EXPECT_EQ(world.phase("a"), "Succeeded");
+  EXPECT_EQ(world.requests("create pods"), 2);
+}
+
+}  // namespace
+}  // namespace tj

@@ -1,0 +1,176 @@
+#include "tests/loop/world.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+
+namespace tj {
+namespace {
+using nlohmann::json;
+
+constexpr const char* kNamespace = "default";
+constexpr int kTurnsMax = 200'000;  // of one settle: more is a loop that never rests
+
+std::string text_at(const json& object, const char* pointer) {
+  return object.value(json::json_pointer(pointer), std::string{});
+}
+
+json pod_status(const char* phase, const json& state) {
+  const bool is_ready = state.contains("running");
+  return {{"status",
+           {{"phase", phase},
+            {"containerStatuses",
+             json::array({{{"name", "main"}, {"ready", is_ready}, {"state", state}}})}}}};
+}
+
+}  // namespace
+
+World::World() {
+  spdlog::set_level(spdlog::level::off);
+  const auto post = [this](std::function<void()> work) {
+    boost::asio::post(loop_, std::move(work));
+  };
+  api_ = std::make_unique<MemoryApi>(post, [this] { return wall_now(); });
+}
+
+World::~World() = default;
+
+TimePoint World::wall_now() const {
+  const TimePoint start = *parse_time("2026-11-21T00:00:00Z");
+  return start + std::chrono::duration_cast<std::chrono::milliseconds>(steady_.time_since_epoch());
+}
+
+void World::start_controller() {
+  ControllerOptions options{.ns = "",
+                            .requests_in_flight_max = 4,
+                            .now = [this] { return wall_now(); },
+                            .steady_now = [this] { return steady_; }};
+  controller_ = std::make_unique<Controller>(loop_, *api_, metrics_, std::move(options));
+  controller_->start();
+}
+
+void World::restart_controller() {
+  stop_controller();
+  start_controller();
+}
+
+void World::create_job(const std::string& name, int worker_count) {
+  const json container{{"name", "main"}, {"image", "busybox"}};
+  const json pod_template{{"spec", {{"containers", json::array({container})}}}};
+  const json manifest{
+      {"apiVersion", "kubebrain.io/v1"},
+      {"kind", "TrainingJob"},
+      {"metadata", {{"name", name}, {"namespace", kNamespace}}},
+      {"spec",
+       {{"replicaSpecs", {{"Worker", {{"replicas", worker_count}, {"template", pod_template}}}}}}}};
+  const auto created = objects().create(Resource::training_jobs, kNamespace, manifest);
+  TJ_CHECK(created.ok(), name);
+}
+
+void World::start_pod(const std::string& name) {
+  const auto done = objects().patch_status(Resource::pods, {kNamespace, name},
+                                           pod_status("Running", {{"running", json::object()}}));
+  TJ_CHECK(done.ok(), name);
+}
+
+void World::end_pod(const std::string& name, int exit_code) {
+  const json terminated{{"exitCode", exit_code},
+                        {"reason", exit_code == 0 ? "Completed" : "Error"},
+                        {"finishedAt", format_time(wall_now())}};
+  const auto done = objects().patch_status(
+      Resource::pods, {kNamespace, name},
+      pod_status(exit_code == 0 ? "Succeeded" : "Failed", {{"terminated", terminated}}));
+  TJ_CHECK(done.ok(), name);
+}
+
+void World::kubelet_step() {
+  bool all_run = true;
+  for (const json& pod : objects().objects(Resource::pods)) {
+    const std::string name = text_at(pod, "/metadata/name");
+    if (pod["metadata"].contains("deletionTimestamp")) {
+      (void)objects().finish_delete(key_of(pod), text_at(pod, "/metadata/uid"));
+      continue;
+    }
+    const bool is_pending = text_at(pod, "/status/phase") == "Pending";
+    if (is_pending && kubelet_ != Kubelet::idle) start_pod(name);
+    if (is_pending) all_run = false;
+  }
+  if (kubelet_ != Kubelet::runs_pods_to_the_end || !all_run) return;
+  for (const json& pod : objects().objects(Resource::pods)) {
+    const std::string job_name = pod["metadata"]["labels"].value("job-name", "");
+    const bool may_end = text_at(pod, "/status/phase") == "Running" && phase(job_name) == "Running";
+    if (may_end) end_pod(text_at(pod, "/metadata/name"), 0);
+  }
+}
+
+void World::settle() {
+  std::uint64_t version_before = 0;
+  do {
+    version_before = objects().version();
+    for (int turns = 0; loop_.poll_one() != 0; ++turns) {
+      TJ_CHECK(turns < kTurnsMax, "the loop never rests");
+      if (std::exchange(restart_is_due_, false)) restart_controller();
+    }
+    loop_.restart();
+    kubelet_step();
+  } while (objects().version() != version_before);
+}
+
+void World::pass(std::chrono::milliseconds duration) {
+  const auto end = steady_ + duration;
+  pass_until([&] { return steady_ >= end; }, duration);
+  steady_ = std::max(steady_, end);
+  settle();
+}
+
+bool World::pass_until(const std::function<bool()>& reached, std::chrono::milliseconds limit) {
+  const auto end = steady_ + limit;
+  for (;;) {
+    settle();
+    if (reached()) return true;
+    const auto next = controller_ ? controller_->next_wake() : std::nullopt;
+    if (!next || *next > end) return false;
+    steady_ = std::max(steady_, *next);
+    controller_->wake();
+  }
+}
+
+json World::get(Resource resource, const std::string& name) {
+  auto object = objects().get(resource, {kNamespace, name});
+  return object ? *std::move(object) : json(nullptr);
+}
+
+std::string World::phase(const std::string& name) {
+  const json object = job(name);
+  return object.is_null() ? "" : text_at(object, "/status/phase");
+}
+
+std::string World::reason(const std::string& name) { return text_at(job(name), "/status/reason"); }
+
+std::vector<std::string> World::pod_names() {
+  std::vector<std::string> names;
+  for (const json& pod : objects().objects(Resource::pods)) {
+    names.push_back(text_at(pod, "/metadata/name"));
+  }
+  return names;
+}
+
+std::vector<std::string> World::event_reasons() {
+  std::vector<std::string> reasons;
+  for (const json& event : objects().objects(Resource::events)) {
+    reasons.push_back(text_at(event, "/reason"));
+  }
+  std::sort(reasons.begin(), reasons.end());
+  return reasons;
+}
+
+int World::requests(const std::string& prefix) const {
+  const auto& log = api_->request_log();
+  return static_cast<int>(std::count_if(
+      log.begin(), log.end(), [&](const std::string& line) { return line.starts_with(prefix); }));
+}
+
+int World::writes() const { return requests("create") + requests("patch") + requests("delete"); }
+
+}  // namespace tj

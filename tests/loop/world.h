@@ -1,0 +1,73 @@
+// A small cluster in one thread for the loop's tests: the API server in memory, a kubelet that does
+// what it is told, time that is turned by hand. Nothing sleeps.
+#pragma once
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "operator/local/memory_api.h"
+#include "operator/loop/controller.h"
+#include "operator/loop/metrics.h"
+
+namespace tj {
+
+/// What the pods of a story do when they are left alone.
+enum class Kubelet { idle, starts_pods, runs_pods_to_the_end };
+
+class World {
+ public:
+  World();
+  ~World();
+
+  MemoryApi& api() { return *api_; }
+  ObjectStore& objects() { return api_->objects(); }
+  Controller& controller() { return *controller_; }
+  Metrics& metrics() { return metrics_; }
+
+  void start_controller();
+  void stop_controller() { controller_.reset(); }
+  void restart_controller();
+  /// Destroys and starts the controller in the next turn of the loop, outside any callback.
+  void restart_soon() { restart_is_due_ = true; }
+
+  void create_job(const std::string& name, int worker_count);
+  void set_kubelet(Kubelet kubelet) { kubelet_ = kubelet; }
+  void start_pod(const std::string& name);
+  void end_pod(const std::string& name, int exit_code);
+
+  /// Runs until nothing is left to do now; time stands still.
+  void settle();
+  /// Settles, and turns the time to the next wait, again and again for that long.
+  void pass(std::chrono::milliseconds duration);
+  /// Like `pass`, up to the moment when `reached` holds; false if it never does.
+  bool pass_until(const std::function<bool()>& reached,
+                  std::chrono::milliseconds limit = std::chrono::minutes{10});
+
+  nlohmann::json job(const std::string& name) { return get(Resource::training_jobs, name); }
+  nlohmann::json get(Resource resource, const std::string& name);  // null: not there
+  std::string phase(const std::string& name);
+  std::string reason(const std::string& name);
+  std::vector<std::string> pod_names();
+  std::vector<std::string> event_reasons();
+  /// Lines of the request log that begin so: "create pods".
+  int requests(const std::string& prefix) const;
+  /// Requests that change something.
+  int writes() const;
+
+ private:
+  void kubelet_step();
+  TimePoint wall_now() const;
+
+  std::chrono::steady_clock::time_point steady_{std::chrono::hours{1}};
+  boost::asio::io_context loop_;
+  std::unique_ptr<MemoryApi> api_;
+  Metrics metrics_;
+  std::unique_ptr<Controller> controller_;
+  Kubelet kubelet_ = Kubelet::idle;
+  bool restart_is_due_ = false;
+};
+
+}  // namespace tj
