@@ -15,9 +15,9 @@ help:  ## this list
 	  printf '  make %-8s %s\n' "$$name" "$$what"; done
 
 run: build  ## sets everything up and runs the example job here, as local processes (job=FILE for another)
-	PATH="$(CURDIR)/build/dev/bin:$$PATH" build/dev/bin/tj run -f $(job)
+	TJ_TRAINER_PATH="$(CURDIR)/build/dev/trainer" build/dev/cli/tj run -f $(job)
 
-build:  ## sets everything up and builds tj and the trainer into build/dev/bin
+build:  ## sets everything up and builds tj and the trainer (build/dev/cli, build/dev/trainer)
 	tools/deps build
 	cmake --preset dev --log-level=WARNING
 	cmake --build --preset dev --target tj trainer trainer-engine

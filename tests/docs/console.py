@@ -1,0 +1,45 @@
+"""Runs a console block: each `$ command`, and compares what it printed with the lines below it.
+
+A line `...` stands for any number of lines, `...` within a line for anything. Output and errors count together.
+"""
+import re
+import subprocess
+
+SECONDS_MAX = 300
+
+
+def steps(text):
+    """(command, expected lines) of each step; a command ends in `\\` when it goes on in the next line."""
+    result = []
+    lines = iter(text.splitlines())
+    for line in lines:
+        if line.startswith("$ "):
+            command = line[2:]
+            while command.endswith("\\"):
+                command = command[:-1] + next(lines).strip()
+            result.append((command, []))
+        elif result:
+            result[-1][1].append(line)
+    return result
+
+
+def pattern(expected):
+    parts = []
+    for line in expected:
+        if line.strip() == "...":
+            parts.append(r"(?:[^\n]*\n)*?")
+        else:
+            parts.append(r"[^\n]*?".join(re.escape(piece.rstrip()) for piece in line.split("...")) + r"[ \t]*\n")
+    return re.compile("".join(parts))
+
+
+def matches(expected, output):
+    if output and not output.endswith("\n"):
+        output += "\n"
+    return pattern(expected).fullmatch(output) is not None
+
+
+def run(command, folder, env):
+    done = subprocess.run(["bash", "-c", command], cwd=folder, env=env, stdin=subprocess.DEVNULL, timeout=SECONDS_MAX,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return done.stdout

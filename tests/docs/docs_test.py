@@ -1,0 +1,260 @@
+"""The documents against the code: commands, manifests, tables, messages."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import console
+import markdown
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = pathlib.Path(os.environ.get("TJ_BUILD") or ROOT / "build" / "dev").resolve()
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PROGRAM_FOLDERS = [BUILD / "cli", BUILD / "trainer", BUILD / "operator"]
+
+sys.path.insert(0, str(ROOT / "tools" / "test"))
+import stages  # noqa: E402
+
+
+def read(path):
+    return (ROOT / path).read_text()
+
+
+def environment():
+    env = dict(os.environ, NO_COLOR="1")
+    env["PATH"] = ":".join([*map(str, PROGRAM_FOLDERS), env["PATH"]])
+    for name in ("KUBECONFIG", "WORLD_SIZE", "RANK", "MASTER_ADDR", "MASTER_PORT"):
+        env.pop(name, None)
+    return env
+
+
+def program_output(*command, stdin=None):
+    done = subprocess.run(command, env=environment(), input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=60, check=False)
+    return done.returncode, done.stdout
+
+
+def joined_literals(text):
+    """C++ source with adjacent string literals joined, as the compiler does."""
+    return re.sub(r'"\s*\n\s*"', "", text)
+
+
+class Commands(unittest.TestCase):
+    def test_each_command_prints_what_the_document_shows(self):
+        ran = 0
+        for path in DOCUMENTS:
+            for fence in markdown.fences(path.read_text()):
+                if fence.info != "console run":
+                    continue
+                ran += 1
+                with self.subTest(document=path.name, line=fence.line), tempfile.TemporaryDirectory() as folder:
+                    pathlib.Path(folder, "manifests").symlink_to(ROOT / "manifests")
+                    for command, expected in console.steps(fence.text):
+                        output = console.run(command, folder, environment())
+                        if not console.matches(expected, output):
+                            self.fail(f"$ {command}\nprinted:\n{output}\nthe document says:\n" + "\n".join(expected))
+        self.assertGreater(ran, 0)
+
+
+class Manifests(unittest.TestCase):
+    def test_each_manifest_in_a_document_is_valid(self):
+        found = 0
+        for path in DOCUMENTS:
+            for fence in markdown.fences(path.read_text()):
+                if fence.info == "yaml" and "kind: TrainingJob" in fence.text:
+                    found += 1
+                    status, output = program_output("tj", "validate", "-f", "-", stdin=fence.text)
+                    self.assertEqual(status, 0, f"{path.name}:{fence.line}: {output}")
+        self.assertGreater(found, 0)
+
+    def test_each_example_is_valid(self):
+        examples = sorted((ROOT / "manifests" / "examples").glob("*.yaml"))
+        self.assertTrue(examples)
+        for path in examples:
+            status, output = program_output("tj", "validate", "-f", str(path))
+            self.assertEqual(status, 0, output)
+
+    def test_the_text_of_the_examples_is_enough_to_learn_from(self):
+        texts = [path.read_bytes() for path in (ROOT / "manifests" / "examples" / "text").iterdir()]
+        self.assertGreater(sum(map(len, texts)), 100_000)
+        for text in texts:
+            text.decode("ascii")
+
+
+class Contract(unittest.TestCase):
+    def setUp(self):
+        self.document = read("docs/trainingjob.md")
+        self.names = dict(re.findall(r'(k\w+)\s*=\s*"([^"]*)"', read("contract/names.h")))
+
+    def test_the_launch_variables_are_those_of_the_contract_in_its_order(self):
+        source = read("contract/launch_env.cc")
+        body = re.search(r"kReservedNames = \{(.*?)\};", source, re.DOTALL).group(1)
+        reserved = [quoted or self.names[constant]
+                    for quoted, constant in re.findall(r'"([A-Z_]+)"|names::(k\w+)', body)]
+        self.assertEqual(markdown.first_column(markdown.section(self.document, "Launch contract")), reserved)
+
+    def test_the_exit_codes_are_those_of_the_contract(self):
+        codes = re.findall(r"int k(?!SignalBase)\w+ =\s*(\d+);", read("contract/outcome.h"))
+        table = [row[0] for row in markdown.rows(markdown.section(self.document, "Exit codes"))]
+        self.assertEqual(table, codes)
+
+    def test_the_labels_are_those_of_the_contract(self):
+        labels = [text for name, text in self.names.items() if name.startswith("kLabel")]
+        self.assertEqual(markdown.first_column(markdown.section(self.document, "Spec"))[4:], labels)
+
+
+class Resource(unittest.TestCase):
+    def setUp(self):
+        crd = yaml.safe_load(read("manifests/crd/trainingjobs.yaml"))
+        self.version = crd["spec"]["versions"][0]
+        self.schema = self.version["schema"]["openAPIV3Schema"]["properties"]
+        self.document = read("docs/trainingjob.md")
+
+    def test_every_field_of_the_spec_is_described(self):
+        specs = self.schema["spec"]["properties"]["replicaSpecs"]["properties"]
+        wanted = ["spec.replicaSpecs"]
+        wanted += [f"spec.replicaSpecs.{name}.{field}" for name, spec in specs.items() for field in spec["properties"]]
+        wanted += [f"spec.{field}" for field in self.schema["spec"]["properties"] if field != "replicaSpecs"]
+        described = markdown.first_column(markdown.section(self.document, "Spec"))
+        self.assertEqual([field for field in wanted if field not in described], [])
+        self.assertEqual([field for field in described if field.startswith("spec.") and field not in wanted], [])
+
+    def test_every_field_of_the_status_is_described(self):
+        table = markdown.rows(markdown.section(self.document, "Status"))
+        described = {word.split(".")[0] for row in table for word in markdown.code_words(row[:1])}
+        self.assertEqual(described, set(self.schema["status"]["properties"]))
+        cells = " ".join(cell for row in table for cell in row)
+        status = self.schema["status"]["properties"]
+        nested = [*status["replicaStatuses"]["properties"]["Worker"]["properties"], *status["firstFailure"]["properties"]]
+        self.assertEqual([field for field in nested if f"`{field}`" not in cells], [])
+
+    def test_the_default_of_replicas_is_the_schemas(self):
+        replicas = self.schema["spec"]["properties"]["replicaSpecs"]["properties"]["Worker"]["properties"]["replicas"]
+        row = next(row for row in markdown.rows(markdown.section(self.document, "Spec"))
+                   if row[0] == "`spec.replicaSpecs.Worker.replicas`")
+        self.assertEqual(row[1], str(replicas["default"]))
+        self.assertIn(f"{replicas['minimum']} to {replicas['maximum']}", row[2])
+
+
+class Operating(unittest.TestCase):
+    def setUp(self):
+        self.document = read("docs/operating.md")
+
+    def test_the_flags_are_those_of_the_operator(self):
+        _, text = program_output("trainingjob-operator", "--help")
+        self.assertEqual(set(markdown.first_column(markdown.section(self.document, "Flags"))), long_flags(text))
+
+    def test_the_metrics_are_those_of_the_operator(self):
+        names = re.findall(r'Name\("(\w+)"\)', read("operator/loop/metrics.cc"))
+        table = markdown.first_column(markdown.section(self.document, "Metrics"))
+        self.assertEqual(sorted(table), sorted(names))
+
+    def test_the_rights_are_those_of_the_chart(self):
+        documents = yaml.safe_load_all(read("manifests/install/trainingjob-operator.yaml"))
+        rights = {(resource, tuple(sorted(rule["verbs"]))) for entry in documents
+                  if entry and entry["kind"] in ("ClusterRole", "Role")
+                  for rule in entry["rules"] for resource in rule["resources"]}
+        table = {(row[0].strip("`"), tuple(sorted(row[1].split(", "))))
+                 for row in markdown.rows(markdown.section(self.document, "Rights"))}
+        self.assertEqual(table, rights)
+
+    def test_the_values_are_those_of_the_chart(self):
+        values = yaml.safe_load(read("charts/trainingjob-operator/values.yaml"))
+        described = {name.split(".")[0] for name in markdown.first_column(markdown.section(self.document, "Install"))}
+        self.assertEqual(described, set(values))
+
+    def test_the_reasons_are_those_of_the_plan(self):
+        source = joined_literals(read("operator/plan/plan.cc"))
+        reasons = set(re.findall(r'Phase::\w+,\s*"([A-Z]\w+)"', source))
+        table = markdown.first_column(markdown.section(self.document, "Why a job is where it is"))
+        self.assertEqual(set(table), reasons)
+
+    def test_each_message_is_one_that_a_program_prints(self):
+        folders = ("contract", "operator", "cli", "trainer")
+        sources = "\n".join(path.read_text() for folder in folders for path in sorted((ROOT / folder).rglob("*.cc")))
+        sources = joined_literals(sources)
+        messages = markdown.first_column(markdown.section(self.document, "By message"))
+        self.assertGreater(len(messages), 5)
+        for message in messages:
+            for piece in re.split(r"\s*\.\.\.\s*", message):
+                self.assertIn(piece.replace('"', '\\"'), sources, message)
+
+
+class Trainer(unittest.TestCase):
+    def test_the_launch_flags_are_those_of_the_launcher(self):
+        _, text = program_output("trainer", "launch", "--help")
+        table = markdown.first_column(markdown.section(read("docs/trainer.md"), "trainer launch"))
+        self.assertEqual({flag.split()[0] for flag in table}, long_flags(text))
+
+    def test_the_train_flags_are_those_of_the_engine(self):
+        table = markdown.first_column(markdown.section(read("docs/trainer.md"), "trainer train"))
+        flags = re.findall(r'\.name = "(--[a-z0-9-]+)"', read("trainer/train/flags.cc"))
+        self.assertEqual(table, flags)
+
+
+class Testing(unittest.TestCase):
+    def test_the_stages_are_those_of_the_runner(self):
+        table = markdown.first_column(markdown.section(read("docs/testing.md"), "Testing"))
+        self.assertEqual(table, [stage.name for stage in stages.STAGES if stage.counts])
+
+    def test_the_rules_are_those_of_the_lint(self):
+        source = read("tools/check/lint")
+        table = markdown.section(read("docs/testing.md"), "Static checks")
+        described = {word for row in markdown.rows(table) for word in markdown.code_words(row[:1])}
+        rules = set(re.findall(r'yield (?:\w+, )?[^,]+, "([a-z-]+)", ', source))
+        rules |= set(re.findall(r'^    "([a-z]+)": \(', source, re.MULTILINE))
+        self.assertEqual(described, rules)
+
+
+class Versions(unittest.TestCase):
+    def test_pinned_versions_are_those_of_the_scripts(self):
+        table = "\n".join(" ".join(row) for row in markdown.rows(read("docs/dependencies.md")))
+        deps = dict(re.findall(r"^(\w+)_version=v?([\d.]+)$", read("tools/deps") + read("tools/cluster/build"),
+                               re.MULTILINE))
+        for name in ("torch", "go", "kubernetes"):
+            self.assertIn(f" {deps[name]} ", table + " ", name)
+
+
+class Readme(unittest.TestCase):
+    def test_each_make_target_that_a_document_names_is_there(self):
+        targets = set(re.findall(r"^([a-z]+):", read("Makefile"), re.MULTILINE))
+        for path in DOCUMENTS:
+            named = set(re.findall(r"`make ([a-z]+)", path.read_text()))
+            named |= set(re.findall(r"^\$? ?make ([a-z]+)", path.read_text(), re.MULTILINE))
+            self.assertLessEqual(named, targets, path.name)
+
+
+class Console(unittest.TestCase):
+    """The comparison itself."""
+
+    def test_dots_stand_for_lines_and_for_parts_of_lines(self):
+        self.assertTrue(console.matches(["a", "...", "loss ... end"], "a\nb\nc\nloss 1 end\n"))
+        self.assertTrue(console.matches(["...", "z"], "z"))
+        self.assertFalse(console.matches(["a", "loss ... end"], "a\nb\nloss 1 end\n"))
+        self.assertFalse(console.matches(["a"], "a\nb\n"))
+        self.assertFalse(console.matches([], "unexpected\n"))
+
+    def test_a_command_may_go_on_in_the_next_line(self):
+        self.assertEqual(console.steps("$ a \\\n  b\nout\n$ c\n"), [("a b", ["out"]), ("c", [])])
+
+
+def long_flags(help_text):
+    return set(re.findall(r"(?<![\w-])(--[a-z][a-z0-9-]*)", help_text)) - {"--help", "--version"}
+
+
+def main():
+    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=0).run(suite)
+    broken = {getattr(case, "test_case", case).id() for case, _ in result.failures + result.errors}
+    for name in sorted(broken):
+        print(f"FAIL {name}")
+    print(f"{result.testsRun - len(broken)} passed, {len(broken)} failed, 0 skipped")
+    return 1 if broken or not result.testsRun else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
