@@ -47,15 +47,22 @@ bool is_float(std::string_view text) {
          (fraction.empty() || all_digits(fraction, "0123456789"));
 }
 
+/// The base that a prefix asks for; the prefix is taken away. A leading 0 is octal, as in YAML 1.1.
+int take_base(std::string_view& digits) {
+  const bool has_prefix = digits.size() > 1 && digits[0] == '0';
+  if (!has_prefix) return 10;
+  const char letter = digits[1];
+  const int base = letter == 'x' || letter == 'X' ? 16 : letter == 'b' || letter == 'B' ? 2 : 8;
+  const bool is_bare_octal = base == 8 && letter != 'o' && letter != 'O';
+  digits.remove_prefix(is_bare_octal ? 1 : 2);
+  return base;
+}
+
 /// A discarded value when `text` is no integer, or one that 64 bits do not hold.
 Json integer(std::string_view text) {
-  int base = 10;
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
-  if (text.starts_with("0o") || text.starts_with("0x")) {
-    base = text[1] == 'o' ? 8 : 16;
-    text.remove_prefix(2);
-  }
+  const int base = take_base(text);
   unsigned long long magnitude = 0;
   const auto [end, failure] =
       std::from_chars(text.data(), text.data() + text.size(), magnitude, base);
@@ -67,12 +74,29 @@ Json integer(std::string_view text) {
   return -static_cast<std::int64_t>(magnitude);
 }
 
+/// A discarded value when `text` is no number. 2.0 becomes 2, as where kubectl writes its JSON.
+Json number(std::string text) {
+  const bool starts_well = text.find_first_of("+-.0123456789") == 0;
+  if (!starts_well) return Json(Json::value_t::discarded);
+  std::erase(text, '_');
+  if (Json whole = integer(text); !whole.is_discarded()) return whole;
+  if (!is_float(text)) return Json(Json::value_t::discarded);
+  constexpr double kExactMax = 9007199254740992.0;  // 2^53: below it each integer is a double
+  const double value = std::strtod(text.c_str(), nullptr);
+  const bool is_whole = std::abs(value) < kExactMax && value == std::floor(value);
+  return is_whole ? Json(static_cast<std::int64_t>(value)) : Json(value);
+}
+
 Json plain_scalar(const std::string& text, const YAML::Mark& mark) {
   if (is_one_of(text, {"", "~", "null", "Null", "NULL"})) return nullptr;
-  if (is_one_of(text, {"true", "True", "TRUE"})) return true;
-  if (is_one_of(text, {"false", "False", "FALSE"})) return false;
-  if (Json number = integer(text); !number.is_discarded()) return number;
-  if (is_float(text)) return std::strtod(text.c_str(), nullptr);
+  if (is_one_of(text, {"true", "True", "TRUE", "y", "Y", "yes", "Yes", "YES", "on", "On", "ON"})) {
+    return true;
+  }
+  if (is_one_of(text,
+                {"false", "False", "FALSE", "n", "N", "no", "No", "NO", "off", "Off", "OFF"})) {
+    return false;
+  }
+  if (Json value = number(text); !value.is_discarded()) return value;
   const std::string_view unsigned_text =
       std::string_view(text).substr(text.starts_with('-') || text.starts_with('+'));
   const bool not_json = is_one_of(unsigned_text, {".inf", ".Inf", ".INF"}) ||

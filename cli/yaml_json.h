@@ -1,6 +1,6 @@
-// YAML text as JSON, with the scalar rules of YAML 1.2's core schema (yaml.org/spec/1.2.2, 10.3):
-// `yes` and `012` are a text and a number, not a boolean and an octal. What is no YAML is told with
-// line and column.
+// YAML text as JSON, with the scalar rules by which kubectl reads it, those of YAML 1.1: `yes` is
+// true and `012` is ten (sigs.k8s.io/yaml, goyaml.v2/resolve.go; seen in tests/crd). A manifest
+// must mean the same here and in a cluster. What is no YAML is told with line and column.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>

@@ -1,39 +1,15 @@
 #include "tests/crd/case_file.h"
 
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
+
+#include "cli/yaml_json.h"
 
 namespace tj {
 namespace {
-
-using nlohmann::json;
-
-json to_json(const YAML::Node& node) {
-  if (node.IsMap()) {
-    json object = json::object();
-    for (const auto& entry : node) object[entry.first.Scalar()] = to_json(entry.second);
-    return object;
-  }
-  if (node.IsSequence()) {
-    json list = json::array();
-    for (const auto& entry : node) list.push_back(to_json(entry));
-    return list;
-  }
-  if (!node.IsScalar()) return nullptr;
-  const bool is_plain = node.Tag() == "?";
-  bool truth = false;
-  long long integer = 0;
-  double number = 0;
-  if (!is_plain) return node.Scalar();
-  if (YAML::convert<long long>::decode(node, integer)) return integer;
-  if (YAML::convert<double>::decode(node, number)) return number;
-  if (YAML::convert<bool>::decode(node, truth)) return truth;
-  return node.Scalar();
-}
 
 /// The rest of `line` behind "# KEY: ", if it starts so.
 bool read_comment(const std::string& line, const std::string& key, std::string& rest) {
@@ -44,13 +20,16 @@ bool read_comment(const std::string& line, const std::string& key, std::string& 
 }
 
 CaseFile read_case_file(const std::filesystem::path& path) {
-  CaseFile file{
-      .name = path.stem().string(), .manifest = read_yaml(path.string()), .expectations = {}};
+  CaseFile file{.name = path.stem().string(),
+                .manifest = read_yaml(path.string()),
+                .expectations = {},
+                .reading = nullptr};
   std::ifstream stream(path);
   std::string line;
   std::string rest;
   while (std::getline(stream, line)) {
     if (read_comment(line, "field", rest)) file.expectations.push_back({.field = rest, .says = {}});
+    if (read_comment(line, "read", rest)) file.reading = nlohmann::json::parse(rest);
     if (read_comment(line, "says", rest))
       file.expectations.at(file.expectations.size() - 1).says = rest;
   }
@@ -64,7 +43,14 @@ CaseFile read_case_file(const std::filesystem::path& path) {
 
 }  // namespace
 
-json read_yaml(const std::string& path) { return to_json(YAML::LoadFile(path)); }
+nlohmann::json read_yaml(const std::string& path) {
+  std::ifstream stream(path);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  const auto documents = parse_yaml(text, path);
+  if (!documents) throw std::runtime_error(describe(documents.error()));
+  if (documents->size() != 1) throw std::runtime_error(path + ": must hold one document");
+  return documents->front();
+}
 
 std::vector<CaseFile> read_case_files() {
   std::vector<CaseFile> files;

@@ -18,6 +18,7 @@ struct CaseFile {
   std::string name;
   nlohmann::json manifest;
   std::vector<Expectation> expectations;  // empty: a good manifest
+  nlohmann::json reading;  // what fieldOfTheFuture must be after reading; null: not checked
 };
 
 /// All of tests/crd/manifests, by name. Throws where a file can't be read: the tests then fail.

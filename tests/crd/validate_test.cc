@@ -19,6 +19,10 @@ class ValidateTable : public testing::TestWithParam<CaseFile> {};
 
 TEST_P(ValidateTable, says_what_the_file_expects) {
   const CaseFile& file = GetParam();
+  if (!file.reading.is_null()) {
+    const auto to_field = "/spec/replicaSpecs/Worker/template/spec/fieldOfTheFuture"_json_pointer;
+    EXPECT_EQ(file.manifest.at(to_field), file.reading) << "kubectl reads it so";
+  }
   const auto errors = validate_manifest(file.manifest);
   EXPECT_EQ(errors.size(), file.expectations.size()) << describe(errors);
   for (const auto& expected : file.expectations) {
