@@ -15,7 +15,7 @@ help:  ## this list
 	  printf '  make %-8s %s\n' "$$name" "$$what"; done
 
 run: build  ## sets everything up and runs the example job here, as local processes (job=FILE for another)
-	TJ_TRAINER_PATH="$(CURDIR)/build/dev/trainer" build/dev/cli/tj run -f $(job)
+	build/dev/cli/tj run -f $(job)
 
 build:  ## sets everything up and builds tj and the trainer (build/dev/cli, build/dev/trainer)
 	tools/deps build

@@ -92,6 +92,7 @@ class Calls(InCheckout):
     CASES = [
         ("cli/run.cc", "sleep(1);", ["sleep"]),
         ("tests/loop/a_test.cc", "std::this_thread::sleep_for(1ms);", ["sleep"]),
+        ("trainer/comm/rendezvous.cc", "std::this_thread::sleep_for(1ms);", []),
         ("cli/run.cc", 'std::system("ls");', ["system"]),
         ("cli/run.cc", "error_code.system();", []),
         ("cli/run.cc", "std::cout << 1;", ["cout"]),
@@ -156,7 +157,7 @@ class Checkout(InCheckout):
         self.write("cli/CMakeLists.txt", "tj_program(tj SOURCES main.cc sub/run.cc)\n")
         for path in ("cli/main.cc", "cli/sub/run.cc", "cli/lost.cc", "cli/domain.cc"):
             self.write(path, "// Head.\n")
-        files = ["cli/main.cc", "cli/sub/run.cc", "cli/lost.cc", "cli/domain.cc"]
+        files = ["cli/CMakeLists.txt", "cli/main.cc", "cli/sub/run.cc", "cli/lost.cc", "cli/domain.cc"]
         self.assertEqual([found[0] for found in lint.check_listed(files, self.root)], ["cli/lost.cc", "cli/domain.cc"])
 
     def test_the_contract_stays_small(self):
