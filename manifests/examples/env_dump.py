@@ -1,4 +1,4 @@
-"""Prints the launch variables of this worker, and those named on the command line, in the order in which they are set.
+"""Prints the launch variables of this worker, then the variables named on the command line.
 
 Ends with exit code 1 where one is missing.
 """
@@ -10,9 +10,9 @@ LAUNCH = ["WORLD_SIZE", "RANK", "MASTER_ADDR", "MASTER_PORT", "NNODES", "NODE_RA
           "TRAININGJOB_NAMESPACE", "TRAININGJOB_UID", "TRAININGJOB_ATTEMPT", "POD_IP", "NODE_NAME"]
 
 wanted = LAUNCH + sys.argv[1:]
-for name, value in os.environ.items():
-    if name in wanted:
-        print(f"{name}={value}", flush=True)
+for name in wanted:
+    if name in os.environ:
+        print(f"{name}={os.environ[name]}", flush=True)
 
 missing = [name for name in wanted if name not in os.environ]
 if missing:
