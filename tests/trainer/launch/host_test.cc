@@ -1,0 +1,98 @@
+#include "trainer/launch/host.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace tj::trainer {
+namespace {
+namespace fs = std::filesystem;
+
+class HostFiles : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "host-test-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  void write(const std::string& path, const std::string& text) const {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  std::optional<int> cores() const {
+    return quota_cores({.membership = root_ / "membership", .mount = root_ / "cgroup"});
+  }
+
+  fs::path root_;
+};
+
+EnvLookup devices(std::optional<std::string> list) {
+  return [list](std::string_view name) -> std::optional<std::string> {
+    if (name == "CUDA_VISIBLE_DEVICES") return list;
+    return std::nullopt;
+  };
+}
+
+TEST_F(HostFiles, gpus_are_the_entries_of_cuda_visible_devices) {
+  for (int gpu = 0; gpu < 4; ++gpu) write("dev/nvidia" + std::to_string(gpu), "");
+  const auto count = [&](const char* list) { return visible_gpus(devices(list), root_ / "dev"); };
+  EXPECT_EQ(count("0,1"), 2);
+  EXPECT_EQ(count(" 3 , 5, GPU-8932f937 "), 3);
+  EXPECT_EQ(count(""), 0);
+  EXPECT_EQ(count("-1"), 0);
+  EXPECT_EQ(count("0,-1,1"), 1);
+  EXPECT_EQ(count("NoDevFiles"), 0);
+}
+
+TEST_F(HostFiles, without_it_gpus_are_device_nodes) {
+  for (const char* node : {"nvidia0", "nvidia1", "nvidia12", "nvidiactl", "nvidia-uvm", "nvme0"}) {
+    write(std::string("dev/") + node, "");
+  }
+  EXPECT_EQ(visible_gpus(devices({}), root_ / "dev"), 3);
+  EXPECT_EQ(visible_gpus(devices({}), root_ / "no-such-folder"), 0);
+}
+
+TEST_F(HostFiles, cgroup_v2_quota_of_the_container) {
+  write("membership", "0::/\n");
+  write("cgroup/cpu.max", "250000 100000\n");
+  EXPECT_EQ(cores(), 2);
+}
+
+TEST_F(HostFiles, cgroup_v2_takes_the_tightest_of_all_levels) {
+  write("membership", "0::/pods/pod/container\n");
+  write("cgroup/pods/cpu.max", "800000 100000\n");
+  write("cgroup/pods/pod/cpu.max", "300000 100000\n");
+  write("cgroup/pods/pod/container/cpu.max", "max 100000\n");
+  EXPECT_EQ(cores(), 3);
+}
+
+TEST_F(HostFiles, cgroup_v1_sees_its_own_group_at_the_mount) {
+  write("membership", "5:memory:/kubepods/x\n4:cpu,cpuacct:/kubepods/x\n");
+  write("cgroup/cpu,cpuacct/cpu.cfs_quota_us", "400000\n");
+  write("cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cores(), 4);
+}
+
+TEST_F(HostFiles, less_than_a_core_is_one_and_no_quota_is_none) {
+  write("membership", "4:cpu:/\n");
+  EXPECT_EQ(cores(), std::nullopt);
+  write("cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  write("cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+  EXPECT_EQ(cores(), std::nullopt);
+  write("cgroup/cpu/cpu.cfs_quota_us", "50000\n");
+  EXPECT_EQ(cores(), 1);
+  write("cgroup/cpu/cpu.cfs_quota_us", "nonsense\n");
+  EXPECT_EQ(cores(), std::nullopt);
+}
+
+TEST(Host, there_is_a_core_and_a_free_port) {
+  EXPECT_GE(usable_cores(), 1);
+  const auto port = free_port();
+  ASSERT_TRUE(port.ok()) << describe(port.error());
+  EXPECT_GE(*port, 1024);
+}
+
+}  // namespace
+}  // namespace tj::trainer

@@ -1,0 +1,80 @@
+#include "trainer/launch/options.h"
+
+#include <gtest/gtest.h>
+
+namespace tj::trainer {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Result<CommandLine> parse(const Words& words) { return parse_command_line(words, "9.9"); }
+
+LaunchOptions launch_of(const Words& words) {
+  const auto line = parse(words);
+  EXPECT_TRUE(line.ok()) << describe(line.error());
+  return std::get<LaunchOptions>(*line);
+}
+
+std::string error_of(const Words& words) {
+  const auto line = parse(words);
+  return line ? "accepted" : describe(line.error());
+}
+
+TEST(Options, launch_has_defaults) {
+  EXPECT_EQ(
+      launch_of({"launch", "--", "python3", "train.py"}),
+      (LaunchOptions{
+          .nproc = {}, .grace = std::chrono::seconds(30), .command = {"python3", "train.py"}}));
+}
+
+TEST(Options, launch_takes_values_with_and_without_equals) {
+  const LaunchOptions expected{
+      .nproc = {NprocChoice::Source::fixed, 2}, .grace = std::chrono::seconds(5), .command = {"a"}};
+  EXPECT_EQ(launch_of({"launch", "--nproc", "2", "--grace-seconds", "5", "--", "a"}), expected);
+  EXPECT_EQ(launch_of({"launch", "--nproc=2", "--grace-seconds=5", "a"}), expected);
+}
+
+TEST(Options, nproc_auto_counts_devices) {
+  EXPECT_EQ(launch_of({"launch", "--nproc", "auto", "--", "a"}).nproc.source,
+            NprocChoice::Source::count_devices);
+}
+
+TEST(Options, the_commands_own_options_are_left_alone) {
+  EXPECT_EQ(launch_of({"launch", "--", "a", "--nproc", "7", "--", "--help", ""}).command,
+            (Words{"a", "--nproc", "7", "--", "--help", ""}));
+  EXPECT_EQ(launch_of({"launch", "a", "--nproc", "7"}).command, (Words{"a", "--nproc", "7"}));
+}
+
+TEST(Options, train_passes_everything_to_the_engine) {
+  const auto line = parse({"train", "--help", "--", "x"});
+  ASSERT_TRUE(line.ok());
+  EXPECT_EQ(std::get<TrainOptions>(*line).arguments, (Words{"--help", "--", "x"}));
+}
+
+TEST(Options, help_and_version_are_shown) {
+  EXPECT_EQ(std::get<ShowText>(*parse({"--version"})).text, "trainer 9.9\n");
+  EXPECT_NE(std::get<ShowText>(*parse({"--help"})).text.find("Examples"), std::string::npos);
+  EXPECT_NE(std::get<ShowText>(*parse({"launch", "--help"})).text.find("--grace-seconds"),
+            std::string::npos);
+}
+
+TEST(Options, wrong_ones_are_named) {
+  EXPECT_EQ(error_of({}), "trainer: no command; it must be launch or train");
+  EXPECT_EQ(error_of({"lunch"}), "trainer: \"lunch\" is not a command; it must be launch or train");
+  EXPECT_EQ(error_of({"launch"}),
+            "trainer launch: no command; give one after --, as in trainer launch -- python3 "
+            "train.py");
+  EXPECT_EQ(error_of({"launch", "--nproc"}),
+            "--nproc: has no value; it must be auto or a number of processes");
+  EXPECT_EQ(error_of({"launch", "--nproc", "0", "--", "a"}),
+            "--nproc: is \"0\"; it must be auto or a number from 1 to 1024");
+  EXPECT_EQ(error_of({"launch", "--nproc=many", "--", "a"}),
+            "--nproc: is \"many\"; it must be auto or a number from 1 to 1024");
+  EXPECT_EQ(error_of({"launch", "--grace-seconds", "-1", "--", "a"}),
+            "--grace-seconds: is \"-1\"; it must be a whole number from 0 to 86400");
+  EXPECT_EQ(error_of({"launch", "--ranks", "2", "--", "a"}),
+            "--ranks: is not an option of trainer launch; see trainer launch --help");
+}
+
+}  // namespace
+}  // namespace tj::trainer

@@ -1,0 +1,167 @@
+#include "trainer/launch/process_env.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+namespace tj::trainer {
+namespace {
+
+using Variables = std::map<std::string, std::string, std::less<>>;
+
+EnvLookup lookup_in(const Variables& variables) {
+  return [&variables](std::string_view name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    if (found == variables.end()) return std::nullopt;
+    return found->second;
+  };
+}
+
+Result<ProcessEnv> read(const Variables& variables) {
+  return process_env_from(lookup_in(variables));
+}
+
+const Variables kSecondOfFour = {{"WORLD_SIZE", "4"},          {"RANK", "3"},
+                                 {"LOCAL_RANK", "1"},          {"LOCAL_WORLD_SIZE", "2"},
+                                 {"MASTER_ADDR", "job-0.job"}, {"MASTER_PORT", "29501"}};
+
+TEST(ProcessEnv, without_any_variable_it_is_a_single_process) {
+  const auto env = read({{"NODE_NAME", "here"}});
+  ASSERT_TRUE(env.ok());
+  EXPECT_EQ(*env, (ProcessEnv{.node_name = "here", .origin = "none (single process)"}));
+}
+
+TEST(ProcessEnv, a_launcher_counts_processes) {
+  auto variables = kSecondOfFour;
+  variables["TRAININGJOB_UID"] = "uid-1";
+  variables["TRAININGJOB_ATTEMPT"] = "2";
+  variables["NODE_NAME"] = "node-b";
+  const auto env = read(variables);
+  ASSERT_TRUE(env.ok()) << describe(env.error());
+  EXPECT_EQ(*env, (ProcessEnv{.world_size = 4,
+                              .rank = 3,
+                              .local_rank = 1,
+                              .local_world_size = 2,
+                              .worker_index = 1,
+                              .master_addr = "job-0.job",
+                              .master_port = 29501,
+                              .job_uid = "uid-1",
+                              .attempt = 2,
+                              .node_name = "node-b",
+                              .origin = "launcher"}));
+}
+
+TEST(ProcessEnv, group_rank_names_the_worker_where_ranks_are_not_in_a_row) {
+  auto variables = kSecondOfFour;
+  variables["GROUP_RANK"] = "0";
+  EXPECT_EQ(read(variables)->worker_index, 0);
+}
+
+TEST(ProcessEnv, the_operator_counts_workers_and_each_is_one_process) {
+  const auto env = read({{"WORLD_SIZE", "2"},
+                         {"RANK", "1"},
+                         {"MASTER_ADDR", "job-0.job"},
+                         {"MASTER_PORT", "29500"},
+                         {"NPROC_PER_NODE", "8"},
+                         {"NODE_NAME", "node-b"}});
+  ASSERT_TRUE(env.ok()) << describe(env.error());
+  EXPECT_EQ(*env, (ProcessEnv{.world_size = 2,
+                              .rank = 1,
+                              .worker_index = 1,
+                              .master_addr = "job-0.job",
+                              .master_port = 29500,
+                              .node_name = "node-b",
+                              .origin = "operator"}));
+}
+
+TEST(ProcessEnv, without_node_name_the_host_is_named) { EXPECT_FALSE(read({})->node_name.empty()); }
+
+TEST(ProcessEnv, what_is_written_for_a_child_is_read_back) {
+  const ProcessEnv written{.world_size = 16,
+                           .rank = 11,
+                           .local_rank = 3,
+                           .local_world_size = 8,
+                           .worker_index = 1,
+                           .master_addr = "10.0.0.7",
+                           .master_port = 65535,
+                           .job_uid = "uid-1",
+                           .attempt = 4,
+                           .node_name = "node-b",
+                           .origin = "launcher"};
+  Variables variables = {
+      {"TRAININGJOB_UID", "uid-1"}, {"TRAININGJOB_ATTEMPT", "4"}, {"NODE_NAME", "node-b"}};
+  for (const EnvVar& var : to_env(written)) variables[var.name] = var.value;
+  const auto env = read(variables);
+  ASSERT_TRUE(env.ok()) << describe(env.error());
+  EXPECT_EQ(*env, written);
+}
+
+TEST(ProcessEnv, a_child_gets_torchruns_variables) {
+  Variables variables;
+  for (const EnvVar& var : to_env({.world_size = 4,
+                           .rank = 3,
+                           .local_rank = 1,
+                           .local_world_size = 2,
+                           .worker_index = 1,
+                           .job_uid = "uid-1",
+                           .attempt = 2})) {
+    variables[var.name] = var.value;
+  }
+  EXPECT_EQ(variables, (Variables{{"RANK", "3"},
+                                  {"WORLD_SIZE", "4"},
+                                  {"LOCAL_RANK", "1"},
+                                  {"LOCAL_WORLD_SIZE", "2"},
+                                  {"GROUP_RANK", "1"},
+                                  {"GROUP_WORLD_SIZE", "2"},
+                                  {"ROLE_NAME", "default"},
+                                  {"ROLE_RANK", "3"},
+                                  {"ROLE_WORLD_SIZE", "4"},
+                                  {"MASTER_ADDR", "127.0.0.1"},
+                                  {"MASTER_PORT", "29500"},
+                                  {"TORCHELASTIC_RUN_ID", "uid-1-2"},
+                                  {"TORCHELASTIC_RESTART_COUNT", "0"},
+                                  {"TORCHELASTIC_MAX_RESTARTS", "0"},
+                                  {"TORCHELASTIC_USE_AGENT_STORE", "False"}}));
+}
+
+// Golden: "env NAME=value ..." lines, each followed by the line that process_env_from answers.
+// TJ_UPDATE_GOLDEN=1 writes the file anew; reviewing the difference is the work.
+std::string answer_to(const std::string& env_line) {
+  std::istringstream words(env_line);
+  std::string word;
+  words >> word;
+  Variables variables;
+  while (words >> word) {
+    variables[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
+  }
+  const auto env = read(variables);
+  return env ? "accepted" : describe(env.error());
+}
+
+TEST(ProcessEnv, bad_variables_are_refused_with_name_value_and_what_is_right) {
+  const std::string path = TJ_SOURCE_DIR "/tests/trainer/launch/bad_env.golden";
+  std::ifstream file(path);
+  ASSERT_TRUE(file) << path;
+  std::string expected;
+  std::string actual;
+  int cases = 0;
+  bool skip_answer = false;
+  for (std::string line; std::getline(file, line);) {
+    expected += line + "\n";
+    if (std::exchange(skip_answer, false)) continue;
+    actual += line + "\n";
+    if (!line.starts_with("env")) continue;
+    actual += answer_to(line) + "\n";
+    skip_answer = true;
+    ++cases;
+  }
+  EXPECT_GE(cases, 20);
+  if (std::getenv("TJ_UPDATE_GOLDEN")) std::ofstream(path) << actual;
+  EXPECT_EQ(actual, expected);
+}
+
+}  // namespace
+}  // namespace tj::trainer
