@@ -133,9 +133,12 @@ class LocalRun {
     const auto job = job_from_json(*change.object);
     if (!job) return;
     job_ = *job;
-    const bool has_status = change.object->contains("status");
-    if (const std::string line = status_line(job_);
-        has_status && line != last_line_ && !is_terminal(job_.status.phase)) {
+    const std::string line = status_line(job_);
+    // How the job ended is the last line of all; it comes early only if there is still somebody to
+    // wait for.
+    const bool is_news = change.object->contains("status") && line != last_line_ &&
+                         !(is_terminal(job_.status.phase) && runner_.idle());
+    if (is_news) {
       printer_.line(line);
       last_line_ = line;
     }

@@ -48,6 +48,7 @@ std::string status_line(const TrainingJob& job) {
   if (is_terminal(status.phase)) text += " (" + status.reason + ")";
   const bool message_matters = status.phase != Phase::running && !status.message.empty();
   if (message_matters) text += ": " + status.message;
+  while (text.ends_with('\n')) text.pop_back();  // a message may quote the end of a log
   return text;
 }
 

@@ -4,150 +4,9 @@
 #include <cstdio>
 
 namespace tj {
-namespace {
 
 using Json = nlohmann::json;
-
-Error failure(Code code, Resource resource, const ObjectKey& key, std::string message) {
-  return Error{.code = code,
-               .message = std::move(message),
-               .subject = qualified_name(resource) + " " + to_string(key),
-               .retry_after = {}};
-}
-
-std::string quoted(Resource resource, const std::string& name) {
-  return qualified_name(resource) + " \"" + name + "\"";
-}
-
-Error not_found(Resource resource, const ObjectKey& key) {
-  return failure(Code::not_found, resource, key, quoted(resource, key.name) + " not found");
-}
-
-Error conflict(Resource resource, const ObjectKey& key, const std::string& why) {
-  return failure(Code::conflict, resource, key,
-                 "Operation cannot be fulfilled on " + quoted(resource, key.name) + ": " + why);
-}
-
-Error invalid(Resource resource, const ObjectKey& key, const std::string& why) {
-  const std::string group = resource == Resource::training_jobs ? ".kubebrain.io" : "";
-  return failure(
-      Code::invalid, resource, key,
-      std::string(kind_of(resource)) + group + " \"" + key.name + "\" is invalid: " + why);
-}
-
-std::string text_at(const Json& object, const char* field) {
-  const auto found = object.find(field);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-const Json& part(const Json& object, const char* field) {
-  static const Json kNothing = Json::object();
-  const auto found = object.find(field);
-  return found != object.end() && found->is_object() ? *found : kNothing;
-}
-
-bool has_generation(Resource resource) {
-  return resource == Resource::training_jobs || resource == Resource::pods;
-}
-
-/// RFC 1123 subdomain, the rule for names of all our resources.
-bool is_name(const std::string& name) {
-  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  const auto inner = [&](char c) { return plain(c) || c == '-' || c == '.'; };
-  return !name.empty() && name.size() <= 253 && plain(name.front()) && plain(name.back()) &&
-         std::all_of(name.begin(), name.end(), inner);
-}
-
-void complete_pod(Json& pod) {
-  Json& spec = pod["spec"];
-  if (!spec.contains("terminationGracePeriodSeconds")) spec["terminationGracePeriodSeconds"] = 30;
-  if (!spec.contains("restartPolicy")) spec["restartPolicy"] = "Always";
-  pod["status"] = {{"phase", "Pending"}, {"qosClass", "BestEffort"}};
-}
-
-std::string why_invalid(Resource resource, const Json& object, const ObjectStoreOptions& options) {
-  const std::string name = text_at(part(object, "metadata"), "name");
-  if (!is_name(name)) {
-    return "metadata.name: Invalid value: \"" + name +
-           "\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
-           "'-' or '.', and "
-           "must start and end with an alphanumeric character";
-  }
-  if (resource == Resource::pods) {
-    const auto& spec = part(object, "spec");
-    const auto containers = spec.find("containers");
-    if (containers == spec.end() || !containers->is_array() || containers->empty()) {
-      return "spec.containers: Required value";
-    }
-  }
-  if (resource == Resource::training_jobs && options.validate_job)
-    return options.validate_job(object);
-  return "";
-}
-
-/// The guard of a write: absent or equal, else a conflict.
-bool is_stale(const Json& patch_or_object, const Json& stored) {
-  const std::string wanted = text_at(part(patch_or_object, "metadata"), "resourceVersion");
-  return !wanted.empty() && wanted != text_at(part(stored, "metadata"), "resourceVersion");
-}
-
-constexpr const char* kModified =
-    "the object has been modified; please apply your changes to the latest version and try again";
-
-std::optional<Error> check_preconditions(Resource resource, const ObjectKey& key,
-                                         const Json& stored, const Json& options) {
-  const Json& wanted = part(options, "preconditions");
-  const Json& meta = part(stored, "metadata");
-  for (const auto& [field, word] :
-       {std::pair{"uid", "UID"}, std::pair{"resourceVersion", "ResourceVersion"}}) {
-    const std::string expected = text_at(wanted, field);
-    const std::string actual = text_at(meta, field);
-    if (expected.empty() || expected == actual) continue;
-    return conflict(resource, key,
-                    std::string("Precondition failed: ") + word + " in precondition: " + expected +
-                        ", " + word + " in object meta: " + actual);
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
-const char* kind_of(Resource resource) {
-  switch (resource) {
-    case Resource::training_jobs: return names::kKind;
-    case Resource::pods: return "Pod";
-    case Resource::services: return "Service";
-    case Resource::events: return "Event";
-  }
-  return "";
-}
-
-const char* api_version_of(Resource resource) {
-  return resource == Resource::training_jobs ? names::kApiVersion : "v1";
-}
-
-std::string qualified_name(Resource resource) {
-  switch (resource) {
-    case Resource::training_jobs: return std::string(names::kPlural) + "." + names::kApiGroup;
-    case Resource::pods: return "pods";
-    case Resource::services: return "services";
-    case Resource::events: return "events";
-  }
-  return "";
-}
-
-LabelSelector::Labels labels_of(const Json& object) {
-  LabelSelector::Labels labels;
-  for (const auto& [key, value] : part(part(object, "metadata"), "labels").items()) {
-    if (value.is_string()) labels[key] = value.get<std::string>();
-  }
-  return labels;
-}
-
-ObjectKey key_of(const Json& object) {
-  const Json& meta = part(object, "metadata");
-  return {text_at(meta, "namespace"), text_at(meta, "name")};
-}
+using namespace object_rules;
 
 ObjectStore::ObjectStore(Clock now, ObjectStoreOptions options)
     : now_(std::move(now)), options_(std::move(options)) {}
@@ -176,11 +35,11 @@ Result<Json> ObjectStore::create(Resource resource, const std::string& ns, Json 
   }
   const ObjectKey key{!own_ns.empty() ? own_ns : (ns.empty() ? "default" : ns),
                       text_at(meta, "name")};
-  if (const std::string why = why_invalid(resource, object, options_); !why.empty()) {
+  if (const std::string why = why_invalid(resource, object, options_.validate_job); !why.empty()) {
     return invalid(resource, key, why);
   }
   if (find(resource, key) != nullptr) {
-    return failure(Code::conflict, resource, key, quoted(resource, key.name) + " already exists");
+    return already_exists(resource, key);
   }
   uids_given_ = number;
   object["kind"] = kind_of(resource);
@@ -220,7 +79,7 @@ Result<Json> ObjectStore::store_update(Resource resource, const ObjectPtr& old, 
   next["kind"] = old->at("kind");
   next["apiVersion"] = old->at("apiVersion");
   if (next == *old) return next;  // a write that changes nothing is no event and no version
-  if (const std::string why = why_invalid(resource, next, options_); !why.empty())
+  if (const std::string why = why_invalid(resource, next, options_.validate_job); !why.empty())
     return invalid(resource, key, why);
   if (has_generation(resource) && part(next, "spec") != part(*old, "spec")) {
     meta["generation"] = old_meta.value("generation", 0LL) + 1;
@@ -233,7 +92,7 @@ Result<Json> ObjectStore::replace(Resource resource, Json object) {
   const ObjectPtr* found = find(resource, key);
   if (found == nullptr) return not_found(resource, key);
   const ObjectPtr old = *found;
-  if (is_stale(object, *old)) return conflict(resource, key, kModified);
+  if (const auto stale = check_version(resource, object, *old)) return *stale;
   if (old->contains("status"))
     object["status"] = (*old)["status"];
   else
@@ -244,7 +103,7 @@ Result<Json> ObjectStore::replace(Resource resource, Json object) {
 Result<Json> ObjectStore::patch(Resource resource, const ObjectKey& key, const Json& patch) {
   const ObjectPtr* found = find(resource, key);
   if (found == nullptr) return not_found(resource, key);
-  if (is_stale(patch, **found)) return conflict(resource, key, kModified);
+  if (const auto stale = check_version(resource, patch, **found)) return *stale;
   Json next = **found;
   Json allowed = patch;
   allowed.erase("status");
@@ -255,7 +114,7 @@ Result<Json> ObjectStore::patch(Resource resource, const ObjectKey& key, const J
 Result<Json> ObjectStore::patch_status(Resource resource, const ObjectKey& key, const Json& patch) {
   const ObjectPtr* found = find(resource, key);
   if (found == nullptr) return not_found(resource, key);
-  if (is_stale(patch, **found)) return conflict(resource, key, kModified);
+  if (const auto stale = check_version(resource, patch, **found)) return *stale;
   Json next = **found;
   if (patch.contains("status")) next.merge_patch(Json{{"status", patch["status"]}});
   return store_update(resource, *found, std::move(next));
@@ -283,19 +142,10 @@ Result<Json> ObjectStore::remove(Resource resource, const ObjectKey& key, const 
   const ObjectPtr* found = find(resource, key);
   if (found == nullptr) return not_found(resource, key);
   const ObjectPtr old = *found;
-  if (const auto wrong = check_preconditions(resource, key, *old, options)) return *wrong;
+  if (const auto wrong = check_preconditions(resource, *old, options)) return *wrong;
   if (resource == Resource::pods) {
-    // podStrategy.CheckGracefulDelete (kubernetes pkg/registry/core/pod/strategy.go) decides the
-    // same way.
-    const Json& spec = part(*old, "spec");
-    const std::string phase = text_at(part(*old, "status"), "phase");
-    long long grace_seconds = spec.value("terminationGracePeriodSeconds", 30LL);
-    if (options.contains("gracePeriodSeconds"))
-      grace_seconds = options["gracePeriodSeconds"].get<long long>();
-    if (grace_seconds < 0) grace_seconds = 1;
-    const bool ended = phase == "Succeeded" || phase == "Failed";
-    if (grace_seconds > 0 && !ended && !text_at(spec, "nodeName").empty())
-      return mark_deleted(old, grace_seconds);
+    if (const long long grace = grace_seconds(*old, options); grace > 0)
+      return mark_deleted(old, grace);
   }
   erase(resource, old);
   if (resource == Resource::pods || resource == Resource::services) return *old;
@@ -307,13 +157,13 @@ Result<Json> ObjectStore::remove(Resource resource, const ObjectKey& key, const 
 }
 
 /// A second deletion may only shorten the grace period.
-Result<Json> ObjectStore::mark_deleted(const ObjectPtr& pod, long long grace_seconds) {
+Result<Json> ObjectStore::mark_deleted(const ObjectPtr& pod, long long grace) {
   const Json& meta = pod->at("metadata");
   const bool marked = meta.contains("deletionTimestamp");
-  if (marked && meta.value("deletionGracePeriodSeconds", 0LL) <= grace_seconds) return *pod;
+  if (marked && meta.value("deletionGracePeriodSeconds", 0LL) <= grace) return *pod;
   Json next = *pod;
-  next["metadata"]["deletionTimestamp"] = format_time(now_() + std::chrono::seconds{grace_seconds});
-  next["metadata"]["deletionGracePeriodSeconds"] = grace_seconds;
+  next["metadata"]["deletionTimestamp"] = format_time(now_() + std::chrono::seconds{grace});
+  next["metadata"]["deletionGracePeriodSeconds"] = grace;
   if (!marked) next["metadata"]["generation"] = meta.value("generation", 0LL) + 1;
   return commit(Resource::pods, pod, std::move(next));
 }

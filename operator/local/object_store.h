@@ -16,7 +16,7 @@
 #include "contract/result.h"
 #include "operator/api/types.h"
 #include "operator/kube/kube_api.h"
-#include "operator/local/label_selector.h"
+#include "operator/local/object_rules.h"
 
 namespace tj {
 
@@ -111,7 +111,7 @@ class ObjectStore {
   void record(ObjectChange change);
   void forget_before(std::uint64_t version);
   Result<Json> store_update(Resource resource, const ObjectPtr& old, Json next);
-  Result<Json> mark_deleted(const ObjectPtr& pod, long long grace_seconds);
+  Result<Json> mark_deleted(const ObjectPtr& pod, long long grace);
   Result<std::vector<ObjectPtr>> list_begin(Resource resource, const std::string& ns,
                                             const std::string& label_selector) const;
 
@@ -126,13 +126,5 @@ class ObjectStore {
   std::uint64_t uids_given_ = 0;
   std::uint64_t tokens_given_ = 0;
 };
-
-/// "Pod", "v1" and so on: what a resource's objects are.
-const char* kind_of(Resource resource);
-const char* api_version_of(Resource resource);
-/// "pods" or "trainingjobs.kubebrain.io": as error messages name it.
-std::string qualified_name(Resource resource);
-LabelSelector::Labels labels_of(const nlohmann::json& object);
-ObjectKey key_of(const nlohmann::json& object);
 
 }  // namespace tj

@@ -202,11 +202,11 @@ Result<void> ProcessRunner::start_container(const RunPtr& run, const Json& conta
       .env = spec->env,
       .working_folder = has_folder ? spec->working_folder : options_.manifest_folder.string()};
   if (run->command.program.empty()) {
-    return Error{.code = Code::not_found,
-                 .message = "command not found: \"" + spec->argv.front() +
-                            "\" is in no folder of PATH (" + path + ")",
-                 .subject = "",
-                 .retry_after = {}};
+    return Error{
+        .code = Code::not_found,
+        .message = "command not found: \"" + spec->argv.front() + "\" is in no folder of PATH",
+        .subject = "",
+        .retry_after = {}};
   }
   // The handlers must not keep the run alive: the run owns the child.
   const std::weak_ptr<Run> weak = run;

@@ -1,0 +1,171 @@
+#include "operator/local/object_rules.h"
+
+#include <algorithm>
+
+namespace tj {
+
+using object_rules::part;
+using object_rules::text_at;
+using Json = nlohmann::json;
+
+const char* kind_of(Resource resource) {
+  switch (resource) {
+    case Resource::training_jobs: return names::kKind;
+    case Resource::pods: return "Pod";
+    case Resource::services: return "Service";
+    case Resource::events: return "Event";
+  }
+  return "";
+}
+
+const char* api_version_of(Resource resource) {
+  return resource == Resource::training_jobs ? names::kApiVersion : "v1";
+}
+
+std::string qualified_name(Resource resource) {
+  switch (resource) {
+    case Resource::training_jobs: return std::string(names::kPlural) + "." + names::kApiGroup;
+    case Resource::pods: return "pods";
+    case Resource::services: return "services";
+    case Resource::events: return "events";
+  }
+  return "";
+}
+
+LabelSelector::Labels labels_of(const Json& object) {
+  LabelSelector::Labels labels;
+  for (const auto& [key, value] : part(part(object, "metadata"), "labels").items()) {
+    if (value.is_string()) labels[key] = value.get<std::string>();
+  }
+  return labels;
+}
+
+ObjectKey key_of(const Json& object) {
+  const Json& meta = part(object, "metadata");
+  return {text_at(meta, "namespace"), text_at(meta, "name")};
+}
+
+namespace object_rules {
+namespace {
+
+std::string quoted(Resource resource, const std::string& name) {
+  return qualified_name(resource) + " \"" + name + "\"";
+}
+
+/// RFC 1123 subdomain, the rule for names of all our resources.
+bool is_name(const std::string& name) {
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  const auto inner = [&](char c) { return plain(c) || c == '-' || c == '.'; };
+  return !name.empty() && name.size() <= 253 && plain(name.front()) && plain(name.back()) &&
+         std::all_of(name.begin(), name.end(), inner);
+}
+
+}  // namespace
+
+Error failure(Code code, Resource resource, const ObjectKey& key, std::string message) {
+  return Error{.code = code,
+               .message = std::move(message),
+               .subject = qualified_name(resource) + " " + to_string(key),
+               .retry_after = {}};
+}
+
+Error not_found(Resource resource, const ObjectKey& key) {
+  return failure(Code::not_found, resource, key, quoted(resource, key.name) + " not found");
+}
+
+Error already_exists(Resource resource, const ObjectKey& key) {
+  return failure(Code::conflict, resource, key, quoted(resource, key.name) + " already exists");
+}
+
+Error conflict(Resource resource, const ObjectKey& key, const std::string& why) {
+  return failure(Code::conflict, resource, key,
+                 "Operation cannot be fulfilled on " + quoted(resource, key.name) + ": " + why);
+}
+
+Error invalid(Resource resource, const ObjectKey& key, const std::string& why) {
+  const std::string group = resource == Resource::training_jobs ? ".kubebrain.io" : "";
+  return failure(
+      Code::invalid, resource, key,
+      std::string(kind_of(resource)) + group + " \"" + key.name + "\" is invalid: " + why);
+}
+
+std::string text_at(const Json& object, const char* field) {
+  const auto found = object.find(field);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+const Json& part(const Json& object, const char* field) {
+  static const Json kNothing = Json::object();
+  const auto found = object.find(field);
+  return found != object.end() && found->is_object() ? *found : kNothing;
+}
+
+bool has_generation(Resource resource) {
+  return resource == Resource::training_jobs || resource == Resource::pods;
+}
+
+void complete_pod(Json& pod) {
+  Json& spec = pod["spec"];
+  if (!spec.contains("terminationGracePeriodSeconds")) spec["terminationGracePeriodSeconds"] = 30;
+  if (!spec.contains("restartPolicy")) spec["restartPolicy"] = "Always";
+  pod["status"] = {{"phase", "Pending"}, {"qosClass", "BestEffort"}};
+}
+
+std::string why_invalid(Resource resource, const Json& object, const JobCheck& check) {
+  const std::string name = text_at(part(object, "metadata"), "name");
+  if (!is_name(name)) {
+    return "metadata.name: Invalid value: \"" + name +
+           "\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
+           "'-' or '.', and "
+           "must start and end with an alphanumeric character";
+  }
+  if (resource == Resource::pods) {
+    const auto& spec = part(object, "spec");
+    const auto containers = spec.find("containers");
+    if (containers == spec.end() || !containers->is_array() || containers->empty()) {
+      return "spec.containers: Required value";
+    }
+  }
+  if (resource == Resource::training_jobs && check) return check(object);
+  return "";
+}
+
+std::optional<Error> check_version(Resource resource, const Json& written, const Json& stored) {
+  const std::string wanted = text_at(part(written, "metadata"), "resourceVersion");
+  if (wanted.empty() || wanted == text_at(part(stored, "metadata"), "resourceVersion"))
+    return std::nullopt;
+  return conflict(resource, key_of(stored),
+                  "the object has been modified; please apply your changes to the latest version "
+                  "and try again");
+}
+
+std::optional<Error> check_preconditions(Resource resource, const Json& stored,
+                                         const Json& options) {
+  const Json& wanted = part(options, "preconditions");
+  const Json& meta = part(stored, "metadata");
+  for (const auto& [field, word] :
+       {std::pair{"uid", "UID"}, std::pair{"resourceVersion", "ResourceVersion"}}) {
+    const std::string expected = text_at(wanted, field);
+    const std::string actual = text_at(meta, field);
+    if (expected.empty() || expected == actual) continue;
+    return conflict(resource, key_of(stored),
+                    std::string("Precondition failed: ") + word + " in precondition: " + expected +
+                        ", " + word + " in object meta: " + actual);
+  }
+  return std::nullopt;
+}
+
+/// As podStrategy.CheckGracefulDelete (kubernetes pkg/registry/core/pod/strategy.go).
+long long grace_seconds(const Json& pod, const Json& options) {
+  const Json& spec = part(pod, "spec");
+  const std::string phase = text_at(part(pod, "status"), "phase");
+  const bool never_started = text_at(spec, "nodeName").empty();
+  if (never_started || phase == "Succeeded" || phase == "Failed") return 0;
+  long long seconds = spec.value("terminationGracePeriodSeconds", 30LL);
+  if (options.contains("gracePeriodSeconds"))
+    seconds = options["gracePeriodSeconds"].get<long long>();
+  return seconds < 0 ? 1 : seconds;
+}
+
+}  // namespace object_rules
+}  // namespace tj
