@@ -126,18 +126,18 @@ void Reconciler::write_status(Pass pass) {
 
 void Reconciler::status_written(Pass pass, const StatusOutcome& status) {
   switch (status.result) {
-    case StatusResult::job_gone: return pass.done({});
     case StatusResult::unchanged: return remove_children(std::move(pass));
     case StatusResult::written: {
       memory_of(pass.job).status_written = alarm_.now();
       announce(pass);
       return remove_children(std::move(pass));
     }
+    case StatusResult::job_gone:  // as far as the View knows it is there: a watch will tell
     case StatusResult::outdated:
     case StatusResult::failed: break;
   }
   // Without the verdict in the status nothing may follow from it.
-  report_trouble(pass.job, status.trouble);
+  if (!status.trouble.empty()) report_trouble(pass.job, status.trouble);
   pass.outcome.settled = false;
   pass.outcome.retry_after = std::max(pass.outcome.retry_after, status.retry_after);
   pass.done(pass.outcome);

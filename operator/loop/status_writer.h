@@ -13,7 +13,7 @@ namespace tj {
 enum class StatusResult {
   unchanged,
   written,
-  job_gone,
+  job_gone,  // says the server
   outdated,  // somebody else wrote first: decide again, from what the View knows now
   failed,    // try again later
 };

@@ -1,0 +1,37 @@
+#include "operator/loop/options.h"
+
+#include <CLI/CLI.hpp>
+
+namespace tj {
+
+Result<std::variant<OperatorOptions, PrintAndExit>> parse_options(int argc,
+                                                                  const char* const* argv) {
+  OperatorOptions options;
+  CLI::App app{"Runs TrainingJobs: creates their ranked workers and says how they fare.",
+               "trainingjob-operator"};
+  app.add_option("--namespace", options.ns, "look after this namespace only (default: all)")
+      ->type_name("NAME");
+  app.add_option("--listen", options.listen, "serve /healthz, /readyz and /metrics here")
+      ->type_name("ADDR:PORT")
+      ->capture_default_str();
+  app.add_option("--log-level", options.log_level, "how much is logged")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
+      ->capture_default_str();
+  app.add_option("--kubeconfig", options.kubeconfig,
+                 "how to reach the API server (default: KUBECONFIG, the pod's service account, "
+                 "~/.kube/config)")
+      ->type_name("FILE");
+  app.set_version_flag("--version", "trainingjob-operator " TJ_VERSION);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return {PrintAndExit{app.help()}};
+  } catch (const CLI::CallForVersion& version) {
+    return {PrintAndExit{std::string(version.what()) + "\n"}};
+  } catch (const CLI::ParseError& error) {
+    return Error{Code::invalid, error.what(), "", {}};
+  }
+  return {options};
+}
+
+}  // namespace tj

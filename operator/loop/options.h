@@ -1,0 +1,26 @@
+// The operator's command line.
+#pragma once
+#include <string>
+#include <variant>
+
+#include "contract/result.h"
+
+namespace tj {
+
+struct OperatorOptions {
+  std::string ns;                       // empty: all namespaces
+  std::string listen = "0.0.0.0:8080";  // health and metrics
+  std::string log_level = "info";
+  std::string kubeconfig;  // empty: KUBECONFIG, the pod's account, ~/.kube/config
+};
+
+/// Text to print, and then to end well: --help, --version.
+struct PrintAndExit {
+  std::string text;
+};
+
+/// Fails with Code::invalid; the error names the option and its value.
+Result<std::variant<OperatorOptions, PrintAndExit>> parse_options(int argc,
+                                                                  const char* const* argv);
+
+}  // namespace tj

@@ -1,0 +1,139 @@
+// trainingjob-operator: reads its options, connects, and lets one thread look after all jobs until
+// it is asked to stop. An API server that can't be reached is waited for; a configuration that
+// can't be right ends the program at once, with the cause as its last line.
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstdio>
+
+#include "contract/launch_env.h"
+#include "contract/outcome.h"
+#include "operator/kube/kube_config.h"
+#include "operator/kube/rest_kube_api.h"
+#include "operator/loop/controller.h"
+#include "operator/loop/health_server.h"
+#include "operator/loop/log_text.h"
+#include "operator/loop/metrics.h"
+#include "operator/loop/options.h"
+
+namespace tj {
+namespace {
+
+using boost::asio::io_context;
+
+// Answers in flight are waited for; what comes later, the next operator finds out by itself.
+constexpr std::chrono::seconds kStopMax{5};
+constexpr std::chrono::milliseconds kStopCheck{20};
+
+int fail(const Error& error, int code) {
+  std::fprintf(stderr, "trainingjob-operator: %s\n", describe(error).c_str());
+  return code;
+}
+
+void set_up_log(const std::string& level) {
+  auto logger = spdlog::stderr_logger_mt("operator");
+  logger->set_pattern("time=%Y-%m-%dT%H:%M:%S.%eZ level=%l %v", spdlog::pattern_time_type::utc);
+  logger->set_level(spdlog::level::from_str(level));
+  logger->flush_on(spdlog::level::trace);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+Result<KubeConfig> find_server(const OperatorOptions& options) {
+  KubeConfigSources sources{.kubeconfig = options.kubeconfig,
+                            .context = "",
+                            .env = [](const char* name) { return process_env(name).value_or(""); }};
+  return load_kube_config(sources);
+}
+
+RestOptions counted(Metrics& metrics) {
+  RestOptions options;
+  options.observe = [&metrics](const RequestObservation& seen) {
+    metrics.count_request(seen.verb, seen.resource, seen.code);
+  };
+  return options;
+}
+
+TimePoint wall_clock() {
+  return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+/// SIGTERM and SIGINT end the loop in order; a second one ends it at once.
+class Stop {
+ public:
+  Stop(io_context& loop, Controller& controller)
+      : loop_(loop), controller_(controller), signals_(loop, SIGINT, SIGTERM), check_(loop) {
+    wait_for_signal();
+  }
+
+ private:
+  void wait_for_signal() {
+    signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+      if (error) return;
+      spdlog::info("msg=stopping signal={}", signal);
+      if (std::exchange(begun_, true)) return loop_.stop();
+      deadline_ = std::chrono::steady_clock::now() + kStopMax;
+      controller_.stop();
+      check();
+      wait_for_signal();
+    });
+  }
+  void check() {
+    const bool is_late = std::chrono::steady_clock::now() >= deadline_;
+    if (controller_.requests_in_flight() == 0 || is_late) return loop_.stop();
+    check_.expires_after(kStopCheck);
+    check_.async_wait([this](const boost::system::error_code& error) {
+      if (!error) check();
+    });
+  }
+
+  io_context& loop_;
+  Controller& controller_;
+  boost::asio::signal_set signals_;
+  boost::asio::steady_timer check_;
+  std::chrono::steady_clock::time_point deadline_;
+  bool begun_ = false;
+};
+
+int run(const OperatorOptions& options) {
+  set_up_log(options.log_level);
+  const auto config = find_server(options);
+  if (!config) return fail(config.error(), exit_code::kBadConfig);
+
+  io_context loop{1};
+  const auto post = [&loop](std::function<void()> work) {
+    boost::asio::post(loop, std::move(work));
+  };
+  Metrics metrics;
+  RestKubeApi api(*config, post, counted(metrics));
+  Controller controller(loop, api, metrics, {.ns = options.ns, .now = wall_clock});
+  const auto health =
+      HealthServer::listen(loop, options.listen,
+                           {.not_ready_reason = [&] { return controller.not_ready_reason(); },
+                            .metrics = [&] { return metrics.text(); }});
+  if (!health) return fail(health.error(), exit_code::kBadConfig);
+  Stop stop(loop, controller);
+
+  spdlog::info("msg=starting version={} server={} config={} namespace={} listen={}", TJ_VERSION,
+               config->server, log_value(config->source), options.ns.empty() ? "*" : options.ns,
+               options.listen);
+  controller.start();
+  loop.run();
+  spdlog::info("msg=stopped");
+  return exit_code::kDone;
+}
+
+}  // namespace
+}  // namespace tj
+
+int main(int argc, char** argv) {
+  const auto options = tj::parse_options(argc, argv);
+  if (!options) return tj::fail(options.error(), tj::exit_code::kUsage);
+  if (const auto* print = std::get_if<tj::PrintAndExit>(&*options)) {
+    std::fputs(print->text.c_str(), stdout);
+    return tj::exit_code::kDone;
+  }
+  return tj::run(std::get<tj::OperatorOptions>(*options));
+}
