@@ -11,8 +11,8 @@
 
 namespace tj {
 
-/// denied: quota or permission, a later try may pass. invalid: 422, the same answer for ever. name_taken: an object of
-/// another owner stands there, perhaps one that the caches do not hold.
+/// denied: quota or permission, a later try may pass. invalid: 422, the same answer for ever.
+/// name_taken: an object of another owner stands there, perhaps one that the caches do not hold.
 enum class Refusal { denied, invalid, name_taken };
 
 /// All that is known about one job. Children are those labelled with its name, whoever owns them.

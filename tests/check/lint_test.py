@@ -57,6 +57,9 @@ class Sizes(InCheckout):
     def test_101_columns_are_too_wide(self):
         self.assertEqual(self.rules("cli/a.cc", "// " + "x" * 98 + "\n"), ["columns"])
 
+    def test_a_raw_string_may_be_as_wide_as_its_data(self):
+        self.assertEqual(self.rules("cli/a.cc", '// Head.\nauto a = R"(' + "x" * 99 + ')";\n'), [])
+
     def test_501_lines_are_too_many(self):
         self.assertEqual(self.rules("cli/a.cc", "// Head.\n" + "int a();\n" * 500), ["file-size"])
 

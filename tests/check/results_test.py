@@ -18,6 +18,9 @@ no GPU on this machine
 
 [  SKIPPED ] Gpu.counts (0 ms)</system-out></testcase>
   <testcase name="Old.story" status="disabled"/>
+  <testcase name="Script" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/><system-out>looking
+no second disk
+</system-out></testcase>
 </testsuite>"""
 
 
@@ -47,7 +50,8 @@ class Junit(unittest.TestCase):
         counted = results.of_junit(JUNIT)
         self.assertEqual(counted.passed, 1)
         self.assertEqual(counted.failed, ["Plan.stops"])
-        self.assertEqual(counted.skipped, ["Gpu.counts: no GPU on this machine", "Old.story: no reason given"])
+        self.assertEqual(counted.skipped, ["Gpu.counts: no GPU on this machine", "Old.story: no reason given",
+                                           "Script: no second disk"])
 
 
 class Script(unittest.TestCase):
@@ -84,7 +88,7 @@ class OfStage(unittest.TestCase):
 class Sum(unittest.TestCase):
     def test_the_last_line_is_the_sum(self):
         rows = [results.Row("unit", 1, results.of_junit(JUNIT)), results.not_run("e2e", "cluster")]
-        self.assertEqual(results.table(rows)[-1], "1 passed, 1 failed, 3 skipped")
+        self.assertEqual(results.table(rows)[-1], "1 passed, 1 failed, 4 skipped")
         self.assertIn("skipped e2e: e2e: not run because cluster failed", results.table(rows))
         self.assertEqual(results.exit_status(rows), 1)
 

@@ -190,7 +190,8 @@ class Trainer(unittest.TestCase):
     def test_the_launch_flags_are_those_of_the_launcher(self):
         _, text = program_output("trainer", "launch", "--help")
         table = markdown.first_column(markdown.section(read("docs/trainer.md"), "trainer launch"))
-        self.assertEqual({flag.split()[0] for flag in table}, long_flags(text))
+        offered = set(re.findall(r"^ +(--[a-z-]+)", text, re.MULTILINE))
+        self.assertEqual({flag.split()[0] for flag in table}, offered)
 
     def test_the_train_flags_are_those_of_the_engine(self):
         table = markdown.first_column(markdown.section(read("docs/trainer.md"), "trainer train"))

@@ -31,6 +31,15 @@ def not_run(name, needed):
     return Row(name, 0.0, Counted(skipped=[f"{name}: not run because {needed} failed"]), usable=False)
 
 
+def skip_reason(output):
+    """What GTEST_SKIP was told; of another program its last line."""
+    told = GTEST_REASON.search(output)
+    if told:
+        return told.group(1).strip()
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return lines[-1] if lines else "no reason given"
+
+
 def of_junit(text):
     """CTest writes status run, fail, notrun or disabled for each test."""
     counted = Counted()
@@ -40,10 +49,7 @@ def of_junit(text):
         if status == "fail" or case.find("failure") is not None:
             counted.failed.append(name)
         elif skipped is not None or status in ("notrun", "disabled"):
-            output = case.findtext("system-out") or ""
-            reason = GTEST_REASON.search(output)
-            said = reason.group(1).strip() if reason else (skipped.get("message") if skipped is not None else "")
-            counted.skipped.append(f"{name}: {said or 'no reason given'}")
+            counted.skipped.append(f"{name}: {skip_reason(case.findtext('system-out') or '')}")
         else:
             counted.passed += 1
     return counted

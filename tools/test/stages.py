@@ -32,7 +32,7 @@ STAGES = [
     Stage("unit", "unit, golden, command line and trainer tests", ctest("dev"), ("build", "cluster"), "ctest"),
     Stage("asan", "contract and operator under ASan and UBSan", build("asan") + " && " + ctest("asan"),
           ("packages", "cluster"), "ctest", minutes_max=30),
-    Stage("tsan", "the loop under TSan", build("tsan") + " && " + ctest("tsan"), ("packages", "cluster"), "ctest",
+    Stage("tsan", "the loop under TSan", build("tsan", "--target loop_test") + " && " + ctest("tsan", "--label-regex loop"), ("packages", "cluster"), "ctest",
           minutes_max=30),
     Stage("docs", "documents against the programs", "tests/docs/run", ("build",), "script"),
     Stage("crd", "the resource's rules on a real API server", "tests/crd/run", ("cluster",), "script"),
