@@ -343,12 +343,14 @@ class RestKubeApi::Stream : public std::enable_shared_from_this<Stream> {
             : answer.error());
   }
 
+  /// Waits for one byte, then takes what is there with it: a request for more would be answered
+  /// only when all of it has come.
   void read() {
     if (finished_) return;
     try {
       response_.body()
           .streambuf()
-          .getn(chunk_.data(), chunk_.size())
+          .getn(chunk_.data(), 1)
           .then([self = shared_from_this()](const pplx::task<std::size_t>& count) {
             try {
               self->received(count.get());
@@ -364,6 +366,9 @@ class RestKubeApi::Stream : public std::enable_shared_from_this<Stream> {
   void received(std::size_t count) {
     if (finished_) return;
     if (count == 0) return ended();
+    auto buffer = response_.body().streambuf();
+    const std::size_t waiting = std::min(buffer.in_avail(), chunk_.size() - 1);
+    if (waiting > 0) count += buffer.getn(&chunk_[1], waiting).get();  // it is there: no wait
     read_bytes_ += count;
     expect_data();
     auto lines = splitter_.feed({reinterpret_cast<const char*>(chunk_.data()), count});

@@ -1,0 +1,291 @@
+// The client, the watcher and a real kube-apiserver: what the seam promises, the server really
+// does.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "operator/kube/watcher.h"
+#include "tests/kube/api_server.h"
+#include "tests/kube/client_loop.h"
+
+namespace tj {
+namespace {
+using nlohmann::json;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+ApiServer& server() {
+  static ApiServer one;
+  return one;
+}
+
+class StartServer : public testing::Environment {
+ public:
+  void SetUp() override {
+    const Result<void> started = server().start();
+    if (started) return;
+    const char* required = std::getenv("TJ_REQUIRE_APISERVER");
+    const bool must_run = required != nullptr && std::string(required) == "1";
+    ASSERT_FALSE(must_run) << describe(started.error());
+    std::cout << "no API server: " << describe(started.error()) << ": skipped\n";
+    GTEST_SKIP() << describe(started.error());
+  }
+  void TearDown() override { server().stop(); }
+};
+const auto* const kServer = testing::AddGlobalTestEnvironment(new StartServer);
+
+json pod(const std::string& name, const std::string& suite) {
+  return {
+      {"apiVersion", "v1"},
+      {"kind", "Pod"},
+      {"metadata", {{"name", name}, {"labels", {{"suite", suite}}}}},
+      {"spec", {{"restartPolicy", "Never"}, {"containers", {{{"name", "main"}, {"image", "x"}}}}}}};
+}
+
+KubeConfig config_of(const std::string& kubeconfig) {
+  auto loaded = load_kube_config(
+      {.kubeconfig = kubeconfig, .env = [](const char*) { return std::string(); }});
+  TJ_CHECK(loaded.ok(), describe(loaded.error()));
+  return *loaded;
+}
+
+class RealServer : public testing::Test {
+ protected:
+  RealServer() : api_(config_of(server().kubeconfig()), loop_.post()) {}
+
+  Result<std::string> create(const std::string& name, const std::string& suite) {
+    return loop_.ask(api_, {.verb = Verb::create,
+                            .resource = Resource::pods,
+                            .ns = "default",
+                            .body = pod(name, suite).dump()});
+  }
+  Result<std::string> get(const std::string& name) {
+    return loop_.ask(
+        api_, {.verb = Verb::get, .resource = Resource::pods, .ns = "default", .name = name});
+  }
+  Result<std::string> remove(const std::string& name, const std::string& uid) {
+    const json options = {{"kind", "DeleteOptions"},
+                          {"apiVersion", "v1"},
+                          {"gracePeriodSeconds", 0},
+                          {"preconditions", {{"uid", uid}}}};
+    return loop_.ask(api_, {.verb = Verb::remove,
+                            .resource = Resource::pods,
+                            .ns = "default",
+                            .name = name,
+                            .body = options.dump()});
+  }
+  Result<std::string> patch_status(const std::string& name, const json& patch) {
+    return loop_.ask(api_, {.verb = Verb::patch_status,
+                            .resource = Resource::pods,
+                            .ns = "default",
+                            .name = name,
+                            .body = patch.dump()});
+  }
+  Code code_of(const Result<std::string>& answer) {
+    return answer ? Code::internal : answer.error().code;
+  }
+  std::string uid_of(const Result<std::string>& answer) {
+    return json::parse(*answer)["metadata"]["uid"];
+  }
+  /// Creates many with 16 in flight; returns how many failed.
+  int create_many(const std::string& prefix, int count, const std::string& suite) {
+    int sent = 0, done = 0, failed = 0;
+    std::function<void()> next = [&] {
+      if (sent == count) return;
+      const std::string name = prefix + std::to_string(sent++);
+      api_.send({.verb = Verb::create,
+                 .resource = Resource::pods,
+                 .ns = "default",
+                 .body = pod(name, suite).dump()},
+                [&](Result<std::string> created) {
+                  ++done;
+                  if (!created && ++failed == 1) ADD_FAILURE() << describe(created.error());
+                  next();
+                });
+    };
+    for (int i = 0; i < 16; ++i) next();
+    EXPECT_TRUE(loop_.run_until([&] { return done == count; }, seconds(120)));
+    return failed;
+  }
+
+  ClientLoop loop_;
+  RestKubeApi api_;
+};
+
+TEST_F(RealServer, create_get_and_delete_with_a_uid_precondition) {
+  const auto created = create("plain", "crud");
+  ASSERT_TRUE(created) << describe(created.error());
+  const std::string uid = uid_of(created);
+  EXPECT_EQ(uid_of(get("plain")), uid);
+  EXPECT_EQ(code_of(create("plain", "crud")), Code::conflict);
+
+  const auto refused = remove("plain", "00000000-0000-0000-0000-000000000000");
+  ASSERT_EQ(code_of(refused), Code::conflict);
+  EXPECT_THAT(refused.error().message, HasSubstr("Precondition failed"));
+  EXPECT_TRUE(remove("plain", uid));
+  EXPECT_EQ(code_of(get("plain")), Code::not_found);
+  EXPECT_EQ(code_of(remove("plain", uid)), Code::not_found);
+}
+
+TEST_F(RealServer, an_object_it_rejects_is_invalid_with_the_field) {
+  json bad = pod("bad", "crud");
+  bad["spec"]["containers"][0].erase("name");
+  const auto answer = loop_.ask(
+      api_,
+      {.verb = Verb::create, .resource = Resource::pods, .ns = "default", .body = bad.dump()});
+  ASSERT_EQ(code_of(answer), Code::invalid);
+  EXPECT_THAT(answer.error().message, HasSubstr("spec.containers[0].name: Required value"));
+  EXPECT_THAT(answer.error().subject, HasSubstr("POST https://127.0.0.1:"));
+}
+
+TEST_F(RealServer, the_status_is_merge_patched_against_a_version) {
+  const auto created = create("patched", "crud");
+  ASSERT_TRUE(created);
+  const std::string version = json::parse(*created)["metadata"]["resourceVersion"];
+  const json patch = {{"metadata", {{"resourceVersion", version}}},
+                      {"status", {{"phase", "Running"}, {"message", "hello"}}}};
+  const auto patched = patch_status("patched", patch);
+  ASSERT_TRUE(patched) << describe(patched.error());
+  EXPECT_EQ(json::parse(*patched)["status"]["message"], "hello");
+  const json later = {{"metadata", {{"resourceVersion", version}}},
+                      {"status", {{"message", nullptr}}}};
+  EXPECT_EQ(code_of(patch_status("patched", later)), Code::conflict) << "the version has moved on";
+  const auto removed = patch_status("patched", {{"status", {{"message", nullptr}}}});
+  EXPECT_FALSE(json::parse(*removed)["status"].contains("message"));
+  EXPECT_TRUE(remove("patched", uid_of(created)));
+}
+
+TEST_F(RealServer, a_user_without_rights_is_forbidden_with_the_reason) {
+  if (server().nobody_kubeconfig().empty()) GTEST_SKIP() << "TJ_TEST_KUBECONFIG: no second user";
+  RestKubeApi nobody(config_of(server().nobody_kubeconfig()), loop_.post());
+  const auto answer = loop_.ask(nobody, {.verb = Verb::list, .resource = Resource::pods});
+  ASSERT_EQ(code_of(answer), Code::forbidden);
+  EXPECT_THAT(answer.error().message, HasSubstr("User \"nobody\" cannot list resource \"pods\""));
+}
+
+TEST_F(RealServer, credentials_it_does_not_know_are_forbidden) {
+  KubeConfig config = config_of(server().kubeconfig());
+  config.client_certificate_pem = config.client_key_pem = "";
+  config.token = "no-such-token";
+  RestKubeApi stranger(config, loop_.post());
+  const auto answer = loop_.ask(stranger, {.verb = Verb::list, .resource = Resource::pods});
+  ASSERT_EQ(code_of(answer), Code::forbidden);
+  EXPECT_THAT(answer.error().message, HasSubstr("HTTP 401: Unauthorized"));
+}
+
+/// Lists and watches through the Watcher as the operator's driver does; keeps the names it knows.
+class Follower {
+ public:
+  Follower(RestKubeApi& api, std::string selector) : api_(api), selector_(std::move(selector)) {}
+  void start() { take(watcher_.start()); }
+  std::set<std::string> names;
+  int pages = 0;
+  int streams = 0;
+  std::vector<std::string> relists;
+  Watcher watcher_;
+
+ private:
+  void take(const WatchStep& step) {
+    for (const WatchDelta& delta : step.deltas) {
+      if (const auto* all = std::get_if<Replace>(&delta)) {
+        names.clear();
+        for (const std::string& object : all->objects) names.insert(name_of(object));
+      }
+      if (const auto* one = std::get_if<Upsert>(&delta)) names.insert(name_of(one->object));
+      if (const auto* one = std::get_if<Erase>(&delta)) names.erase(name_of(one->object));
+    }
+    if (!step.relist_reason.empty()) relists.push_back(step.relist_reason);
+    if (!step.command) return;
+    stream_.reset();
+    if (const auto* list = std::get_if<StartList>(&*step.command)) {
+      api_.send({.verb = Verb::list,
+                 .resource = Resource::pods,
+                 .ns = "default",
+                 .label_selector = selector_,
+                 .continue_token = list->continue_token},
+                [this](Result<std::string> page) {
+                  ++pages;
+                  take(watcher_.on_list(page));
+                });
+    }
+    if (const auto* watch = std::get_if<StartWatch>(&*step.command)) {
+      ++streams;
+      stream_ =
+          api_.watch({.resource = Resource::pods,
+                      .ns = "default",
+                      .label_selector = selector_,
+                      .resource_version = watch->resource_version,
+                      .timeout = seconds(2)},
+                     {.on_line = [this](std::string line) { take(watcher_.on_line(line)); },
+                      .on_end = [this](Result<void> end) { take(watcher_.on_watch_end(end)); }});
+    }
+  }
+  static std::string name_of(const std::string& object) {
+    return json::parse(object)["metadata"]["name"];
+  }
+
+  RestKubeApi& api_;
+  std::string selector_;
+  std::unique_ptr<WatchStream> stream_;
+};
+
+TEST_F(RealServer, a_thousand_pods_are_created_listed_by_pages_and_followed) {
+  const int count = 1'000;
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_EQ(create_many("many-", count, "many"), 0);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  std::cout << "creates/s with 16 in flight: " << static_cast<int>(count / took.count()) << "\n";
+
+  Follower follower(api_, "suite=many");
+  follower.start();
+  ASSERT_TRUE(loop_.run_until([&] { return follower.names.size() == count; }));
+  EXPECT_EQ(follower.pages, count / kListPageMax);
+
+  const auto added = create("many-more", "many");
+  ASSERT_TRUE(added);
+  EXPECT_TRUE(create("another-suite", "other"));
+  EXPECT_TRUE(loop_.run_until([&] { return follower.names.contains("many-more"); }));
+  EXPECT_TRUE(remove("many-more", uid_of(added)));
+  EXPECT_TRUE(loop_.run_until([&] { return !follower.names.contains("many-more"); }));
+  EXPECT_TRUE(loop_.run_until([&] { return follower.streams >= 2; })) << "ends in order, goes on";
+  EXPECT_THAT(follower.relists, testing::IsEmpty());
+  EXPECT_FALSE(follower.names.contains("another-suite"));
+}
+
+TEST_F(RealServer, a_bookmark_comes_when_a_watch_ends) {
+  const auto list =
+      loop_.ask(api_, {.verb = Verb::list, .resource = Resource::pods, .ns = "default"});
+  const std::string version = json::parse(*list)["metadata"]["resourceVersion"];
+  WatchLog log;
+  const auto stream = api_.watch({.resource = Resource::pods,
+                                  .ns = "default",
+                                  .label_selector = "suite=nothing-has-this",
+                                  .resource_version = version,
+                                  .timeout = seconds(4)},
+                                 log.handler());
+  ASSERT_TRUE(loop_.run_until([&] { return log.end.has_value(); }));
+  ASSERT_TRUE(log.end->ok()) << describe(log.end->error());
+  ASSERT_FALSE(log.lines.empty());
+  EXPECT_EQ(json::parse(log.lines.back())["type"], "BOOKMARK");
+}
+
+TEST_F(RealServer, a_version_from_long_ago_is_gone) {
+  WatchLog log;
+  const auto stream = api_.watch(
+      {.resource = Resource::pods, .resource_version = "1", .timeout = seconds(10)}, log.handler());
+  ASSERT_TRUE(loop_.run_until([&] { return log.end.has_value() || !log.lines.empty(); }));
+  Watcher watcher;
+  watcher.start();
+  watcher.on_list(std::string(R"({"metadata":{"resourceVersion":"1"},"items":[]})"));
+  const WatchStep step =
+      log.lines.empty() ? watcher.on_watch_end(*log.end) : watcher.on_line(log.lines[0]);
+  EXPECT_EQ(step.relist_reason, "gone");
+}
+
+}  // namespace
+}  // namespace tj
