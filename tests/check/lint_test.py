@@ -157,10 +157,8 @@ class Scripts(InCheckout):
 
 class Checkout(InCheckout):
     def test_a_source_that_nothing_builds_is_found(self):
-        self.write("cli/CMakeLists.txt", "tj_program(tj SOURCES main.cc sub/run.cc)\n")
-        for path in ("cli/main.cc", "cli/sub/run.cc", "cli/lost.cc", "cli/domain.cc"):
-            self.write(path, "// Head.\n")
-        files = ["cli/CMakeLists.txt", "cli/main.cc", "cli/sub/run.cc", "cli/lost.cc", "cli/domain.cc"]
+        self.write("cli/CMakeLists.txt", "tj_program(tj SOURCES main.cc sub/run.cc ../api/a.cc ${CMAKE_SOURCE_DIR}/api/b.cc)\n")
+        files = ["cli/CMakeLists.txt", "cli/main.cc", "cli/sub/run.cc", "api/a.cc", "api/b.cc", "cli/lost.cc", "cli/domain.cc"]
         self.assertEqual([found[0] for found in lint.check_listed(files, self.root)], ["cli/lost.cc", "cli/domain.cc"])
 
     def test_the_contract_stays_small(self):
