@@ -1,0 +1,140 @@
+#include "trainer/checkpoint/folder.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/trainer/engine/temporary_folder.h"
+
+namespace tj::trainer {
+namespace {
+namespace fs = std::filesystem;
+
+Manifest write_files(const fs::path& folder, std::int64_t step) {
+  Manifest manifest{.step = step};
+  for (const char* name : {kModelFile, kOptimizerFile}) {
+    const auto digest = write_durably(folder / name, std::string(100, 'x'));
+    EXPECT_TRUE(digest) << describe(digest.error());
+    manifest.files[name] = *digest;
+  }
+  return manifest;
+}
+
+fs::path save(const fs::path& out, std::int64_t step) {
+  auto draft = CheckpointDraft::begin(out, step);
+  EXPECT_TRUE(draft) << describe(draft.error());
+  const auto path = draft->commit(write_files(draft->folder(), step));
+  EXPECT_TRUE(path) << describe(path.error());
+  return *path;
+}
+
+TEST(CheckpointFolder, the_newest_is_found_by_number_not_by_text) {
+  const TemporaryFolder out;
+  for (const std::int64_t step : {999'999, 1'000'000, 25}) save(out.path(), step);
+  EXPECT_EQ(checkpoint_names(out.path()),
+            (std::vector<std::string>{"step-1000000", "step-999999", "step-000025"}));
+  const auto search = newest_usable_checkpoint(out.path());
+  ASSERT_TRUE(search.found);
+  EXPECT_EQ(search.found->manifest.step, 1'000'000);
+  EXPECT_TRUE(search.damaged.empty());
+}
+
+TEST(CheckpointFolder, a_folder_without_any_has_none) {
+  const TemporaryFolder out;
+  EXPECT_FALSE(newest_usable_checkpoint(out.path()).found);
+  EXPECT_FALSE(newest_usable_checkpoint(out.path() / "not there").found);
+}
+
+TEST(CheckpointFolder, a_file_cut_in_half_sends_the_search_to_the_one_before_and_is_named) {
+  const TemporaryFolder out;
+  save(out.path(), 25);
+  fs::resize_file(save(out.path(), 50) / kModelFile, 50);
+  const auto search = newest_usable_checkpoint(out.path());
+  ASSERT_TRUE(search.found);
+  EXPECT_EQ(search.found->manifest.step, 25);
+  EXPECT_EQ(
+      search.damaged,
+      (std::vector<std::string>{
+          "step-000050: model.safetensors: is cut short: 50 bytes where the manifest says 100"}));
+}
+
+TEST(CheckpointFolder, one_changed_byte_is_noticed) {
+  const TemporaryFolder out;
+  const auto path = save(out.path(), 25);
+  out.write("step-000025/" + std::string(kOptimizerFile), std::string(99, 'x') + "y");
+  const auto search = newest_usable_checkpoint(out.path());
+  EXPECT_FALSE(search.found);
+  ASSERT_EQ(search.damaged.size(), 1U);
+  EXPECT_NE(search.damaged[0].find("step-000025: optimizer.safetensors: is damaged: SHA-256"),
+            std::string::npos);
+}
+
+TEST(CheckpointFolder, missing_files_and_manifests_are_named) {
+  const TemporaryFolder out;
+  fs::remove(save(out.path(), 25) / kModelFile);
+  fs::remove(save(out.path(), 50) / kManifestFile);
+  EXPECT_EQ(newest_usable_checkpoint(out.path()).damaged,
+            (std::vector<std::string>{
+                "step-000050: manifest.json: can't be opened: No such file or directory",
+                "step-000025: model.safetensors: can't be opened: No such file or directory"}));
+}
+
+TEST(CheckpointFolder, a_draft_is_not_found_and_goes_with_its_owner) {
+  const TemporaryFolder out;
+  {
+    const auto draft = CheckpointDraft::begin(out.path(), 25);
+    ASSERT_TRUE(draft);
+    write_files(draft->folder(), 25);
+    EXPECT_TRUE(checkpoint_names(out.path()).empty());
+    EXPECT_FALSE(fs::is_empty(out.path()));
+  }
+  EXPECT_TRUE(fs::is_empty(out.path()));
+}
+
+TEST(CheckpointFolder, a_damaged_one_of_the_same_step_is_replaced) {
+  const TemporaryFolder out;
+  fs::resize_file(save(out.path(), 25) / kModelFile, 50);
+  save(out.path(), 25);
+  EXPECT_TRUE(newest_usable_checkpoint(out.path()).found);
+}
+
+TEST(CheckpointFolder, pruning_keeps_the_newest_and_sweeps_drafts) {
+  const TemporaryFolder out;
+  for (const std::int64_t step : {10, 20, 30}) save(out.path(), step);
+  out.write(".draft-step-000040/model.safetensors", "half");
+  prune_checkpoints(out.path(), 0);
+  EXPECT_EQ(checkpoint_names(out.path()).size(), 3U);
+  EXPECT_FALSE(fs::exists(out.path() / ".draft-step-000040"));
+  prune_checkpoints(out.path(), 2);
+  EXPECT_EQ(checkpoint_names(out.path()), (std::vector<std::string>{"step-000030", "step-000020"}));
+}
+
+TEST(CheckpointFolder, an_out_folder_that_can_not_be_is_named) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("file", "");
+  const auto prepared = prepare_out_folder(file / "out");
+  ASSERT_FALSE(prepared);
+  EXPECT_EQ(describe(prepared.error()),
+            "--out " + (file / "out").string() + ": can't be created: Not a directory");
+  EXPECT_TRUE(prepare_out_folder(folder.path() / "a/b"));
+  EXPECT_TRUE(fs::is_empty(folder.path() / "a/b"));
+}
+
+TEST(DurableFile, hashes_what_it_wrote) {
+  const TemporaryFolder folder;
+  const auto digest = write_durably(folder.path() / "f", "abc");
+  ASSERT_TRUE(digest);
+  EXPECT_EQ(digest->bytes, 3);
+  EXPECT_EQ(digest->sha256,
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");  // FIPS 180-4
+  EXPECT_TRUE(verify_file(folder.path() / "f", *digest));
+}
+
+TEST(DurableFile, a_full_disk_is_an_error_with_its_cause) {
+  auto file = DurableFile::create("/dev/full");
+  ASSERT_TRUE(file);
+  const auto written = file->write(std::as_bytes(std::span("text")));
+  ASSERT_FALSE(written);
+  EXPECT_EQ(describe(written.error()), "/dev/full: can't be written: No space left on device");
+}
+
+}  // namespace
+}  // namespace tj::trainer

@@ -1,0 +1,107 @@
+"""Runs the real trainer-engine: one process, or several ranks as a launcher would start them."""
+
+import json
+import os
+import pathlib
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+import unittest
+
+ENGINE = os.environ.get("TJ_ENGINE", "")
+SECONDS_MAX = 240  # of one run; a build machine may be busy
+
+# A few words in a fixed order: quick to learn, as compressible as it gets without being constant.
+TEXT = "the quick brown fox jumps over the lazy dog and runs away. " * 400
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class EngineTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tj-engine-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.data = self.folder / "text"
+        self.data.mkdir()
+        (self.data / "a.txt").write_text(TEXT)
+        self.out = self.folder / "out"
+        self.port = free_port()
+
+    def environment(self, rank, world_size, **more):
+        kept = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH")
+        environment = {name: os.environ[name] for name in kept if name in os.environ}
+        environment["OMP_NUM_THREADS"] = "1"
+        environment["TRAININGJOB_TERMINATION_LOG"] = str(self.folder / f"words-{rank}")
+        if world_size > 1:
+            environment.update(
+                WORLD_SIZE=str(world_size), RANK=str(rank), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(self.port)
+            )
+        environment.update(more)
+        return environment
+
+    def start(self, *flags, rank=0, world_size=1, environment=None, **popen):
+        command = [ENGINE, "train", "--data", str(self.data), "--out", str(self.out), *map(str, flags)]
+        process = subprocess.Popen(
+            command,
+            env=self.environment(rank, world_size, **(environment or {})),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **popen,
+        )
+        self.addCleanup(self.end, process)
+        return process
+
+    @staticmethod
+    def end(process):
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+    def finish(self, process, code=0):
+        """Waits, and returns (stdout, stderr) after a check of the exit code."""
+        out, err = process.communicate(timeout=SECONDS_MAX)
+        self.assertEqual(process.returncode, code, f"stdout:\n{out}\nstderr:\n{err}")
+        return out, err
+
+    def train(self, *flags, code=0, **start):
+        return self.finish(self.start(*flags, **start), code)
+
+    def train_ranks(self, world_size, *flags, code=0):
+        ranks = [self.start(*flags, rank=rank, world_size=world_size) for rank in range(world_size)]
+        return [self.finish(rank, code) for rank in ranks]
+
+    def cause(self, err):
+        """The last thing a failing program prints."""
+        return err.strip().splitlines()[-1] if err.strip() else ""
+
+    def words(self, rank=0):
+        return json.loads((self.folder / f"words-{rank}").read_text())
+
+    def losses(self, out=None):
+        lines = ((out or self.out) / "metrics.jsonl").read_text().splitlines()
+        return {line["step"]: line["loss"] for line in map(json.loads, lines)}
+
+
+def read_safetensors(path):
+    """An independent reader: {name: (dtype, shape, bytes)} and the metadata."""
+    raw = path.read_bytes()
+    (length,) = struct.unpack("<Q", raw[:8])
+    header = json.loads(raw[8 : 8 + length])
+    data = raw[8 + length :]
+    metadata = header.pop("__metadata__", {})
+    covered = 0
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        assert begin == covered, f"{name} begins at {begin}, the one before ended at {covered}"
+        covered = end
+        tensors[name] = (entry["dtype"], entry["shape"], data[begin:end])
+    assert covered == len(data), f"{covered} bytes of tensors in {len(data)} of data"
+    return tensors, metadata

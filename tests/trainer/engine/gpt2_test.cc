@@ -1,0 +1,105 @@
+#include "trainer/models/gpt2.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+
+namespace tj::trainer {
+namespace {
+
+constexpr Gpt2Config kSmall{.layers = 2, .heads = 2, .width = 16, .context = 8, .vocabulary = 256};
+
+at::Tensor random_tokens(std::int64_t samples, std::int64_t count) {
+  auto generator = at::detail::createCPUGenerator(5);
+  return torch::randint(0, 256, {samples, count}, generator, torch::kInt64);
+}
+
+TEST(Gpt2, has_the_tensors_that_its_config_says) {
+  const Gpt2 model(kSmall, 1);
+  const auto specs = gpt2_tensors(kSmall);
+  ASSERT_EQ(model.parameters().size(), specs.size());
+  std::int64_t total = 0;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    EXPECT_EQ(model.names()[i], specs[i].name);
+    EXPECT_EQ(model.parameters()[i].sizes().vec(), specs[i].shape);
+    total += model.parameters()[i].numel();
+  }
+  EXPECT_EQ(total, parameter_count(kSmall));
+}
+
+TEST(Gpt2, begins_at_the_loss_of_a_fair_guess) {
+  const Gpt2 model(find_gpt2_preset("gpt2-nano")->model, 1337);
+  const auto tokens = random_tokens(8, 65);
+  EXPECT_NEAR(model.loss_sum(tokens).item<double>() / (8 * 64), std::log(256.0), 0.1);
+}
+
+TEST(Gpt2, initial_weights_follow_the_paper_and_the_seed) {
+  const Gpt2Config config{.layers = 8, .heads = 4, .width = 128};
+  const Gpt2 model(config, 1), same(config, 1), other(config, 2);
+  EXPECT_TRUE(model.parameters()[0].equal(same.parameters()[0]));
+  EXPECT_FALSE(model.parameters()[0].equal(other.parameters()[0]));
+  for (std::size_t i = 0; i < model.names().size(); ++i) {
+    const auto& name = model.names()[i];
+    const bool is_weight = name.ends_with(".weight") && name.find("ln_") == std::string::npos;
+    if (!is_weight) continue;
+    const double expected =
+        name.find("c_proj") == std::string::npos ? 0.02 : 0.02 / 4;  // sqrt(2 * 8 layers)
+    EXPECT_NEAR(model.parameters()[i].std().item<double>(), expected, expected * 0.05) << name;
+  }
+}
+
+// The same arithmetic written out with plain matrix products and an explicit mask.
+at::Tensor reference_loss(const Gpt2& model, const at::Tensor& tokens) {
+  std::unordered_map<std::string, at::Tensor> w;
+  for (std::size_t i = 0; i < model.names().size(); ++i)
+    w[model.names()[i].substr(12)] = model.parameters()[i];
+  const auto norm = [&](const at::Tensor& x, const std::string& name) {
+    const auto centred = x - x.mean(-1, true);
+    return centred / (centred.pow(2).mean(-1, true) + 1e-5).sqrt() * w[name + ".weight"] +
+           w[name + ".bias"];
+  };
+  const auto linear = [&](const at::Tensor& x, const std::string& name) {
+    return x.matmul(w[name + ".weight"]) + w[name + ".bias"];
+  };
+  const auto inputs = tokens.narrow(1, 0, 8);
+  auto x = w["wte.weight"].index({inputs}) + w["wpe.weight"];
+  const auto mask = torch::ones({8, 8}, torch::kBool).triu(1);
+  for (const std::string layer : {"h.0.", "h.1."}) {
+    const auto qkv = linear(norm(x, layer + "ln_1"), layer + "attn.c_attn");
+    std::vector<at::Tensor> heads;
+    for (std::int64_t head = 0; head < 2; ++head) {
+      const auto part = [&](std::int64_t index) { return qkv.narrow(2, index * 16 + head * 8, 8); };
+      const auto scores = part(0).matmul(part(1).transpose(1, 2)) / std::sqrt(8.0);
+      heads.push_back(scores.masked_fill(mask, -INFINITY).softmax(-1).matmul(part(2)));
+    }
+    x = x + linear(torch::cat(heads, 2), layer + "attn.c_proj");
+    const auto h = linear(norm(x, layer + "ln_2"), layer + "mlp.c_fc");
+    const auto gelu = 0.5 * h * (1 + torch::tanh(std::sqrt(2 / M_PI) * (h + 0.044715 * h.pow(3))));
+    x = x + linear(gelu, layer + "mlp.c_proj");
+  }
+  const auto log_probabilities = norm(x, "ln_f").matmul(w["wte.weight"].t()).log_softmax(-1);
+  return -log_probabilities.gather(2, tokens.narrow(1, 1, 8).unsqueeze(2)).sum();
+}
+
+TEST(Gpt2, agrees_with_the_written_out_formula_in_value_and_gradient) {
+  const Gpt2 model(kSmall, 3);
+  {
+    const at::NoGradGuard no_grad;  // the initial biases are 0 and would hide a mistake
+    auto generator = at::detail::createCPUGenerator(9);
+    for (auto parameter : model.parameters())
+      parameter.add_(torch::randn(parameter.sizes(), generator) * 0.1);
+  }
+  const auto tokens = random_tokens(3, 9);
+  const auto ours = model.loss_sum(tokens);
+  const auto reference = reference_loss(model, tokens);
+  EXPECT_NEAR(ours.item<double>(), reference.item<double>(), 1e-4 * reference.item<double>());
+  const auto our_gradients = torch::autograd::grad({ours}, model.parameters());
+  const auto gradients = torch::autograd::grad({reference}, model.parameters());
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    EXPECT_TRUE(torch::allclose(our_gradients[i], gradients[i], 1e-3, 1e-4)) << model.names()[i];
+  }
+}
+
+}  // namespace
+}  // namespace tj::trainer

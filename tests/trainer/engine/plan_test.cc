@@ -1,0 +1,121 @@
+#include "trainer/train/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace tj::trainer {
+namespace {
+
+Flags flags_with(const Flags& more = {}) {
+  Flags flags{{"--data", "/text"}, {"--out", "/out"}};
+  for (const auto& [name, value] : more) flags[name] = value;
+  return flags;
+}
+
+std::string error_of(const Flags& more, int world_size = 1) {
+  const auto plan = make_plan(flags_with(more), world_size);
+  return plan ? "" : describe(plan.error());
+}
+
+Setting setting_of(const TrainPlan& plan, const std::string& name) {
+  const auto found = std::ranges::find(plan.settings, name, &Setting::name);
+  return found == plan.settings.end() ? Setting{} : *found;
+}
+
+TEST(TrainPlan, defaults_come_from_the_preset) {
+  const auto plan = make_plan(flags_with(), 2);
+  ASSERT_TRUE(plan) << describe(plan.error());
+  EXPECT_EQ(plan->model, find_gpt2_preset("gpt2-nano")->model);
+  EXPECT_EQ(plan->schedule.steps, 300);
+  EXPECT_EQ(plan->schedule.warmup_steps, 30);
+  EXPECT_EQ(plan->schedule.min_lr, plan->schedule.lr / 10);
+  EXPECT_EQ(plan->micro_batch * 2, plan->batch_size);
+  EXPECT_EQ(setting_of(*plan, "layers"), (Setting{"layers", "4", "preset gpt2-nano"}));
+  EXPECT_EQ(setting_of(*plan, "model").origin, "default");
+}
+
+TEST(TrainPlan, a_flag_overrides_and_says_so) {
+  const auto plan =
+      make_plan(flags_with({{"--model", "gpt2-small"}, {"--layers", "2"}, {"--lr", "1e-3"}}), 1);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->model.layers, 2);
+  EXPECT_EQ(plan->model.width, 768);
+  EXPECT_EQ(plan->schedule.lr, 1e-3);
+  EXPECT_EQ(setting_of(*plan, "layers"), (Setting{"layers", "2", "flag"}));
+  EXPECT_EQ(setting_of(*plan, "width").origin, "preset gpt2-small");
+}
+
+TEST(TrainPlan, every_bad_value_is_named_with_what_is_right) {
+  struct Row {
+    Flags flags;
+    std::string error;
+  };
+  const Row rows[] = {
+      {{{"--model", "gpt3"}},
+       "--model: is \"gpt3\"; it must be one of gpt2-nano, gpt2-tiny, gpt2-small"},
+      {{{"--steps", "ten"}}, "--steps: is \"ten\"; it must be a whole number from 1"},
+      {{{"--steps", "0"}}, "--steps: is \"0\"; it must be a whole number from 1"},
+      {{{"--steps", "1.5"}}, "--steps: is \"1.5\"; it must be a whole number from 1"},
+      {{{"--steps", "99999999999999999999"}},
+       "--steps: is \"99999999999999999999\"; it must be a whole number from 1"},
+      {{{"--batch-size", "-4"}}, "--batch-size: is \"-4\"; it must be a whole number from 1"},
+      {{{"--accumulation", "0"}}, "--accumulation: is \"0\"; it must be a whole number from 1"},
+      {{{"--lr", "0"}}, "--lr: is \"0\"; it must be a number greater than 0"},
+      {{{"--lr", "nan"}}, "--lr: is \"nan\"; it must be a number greater than 0"},
+      {{{"--lr", "inf"}}, "--lr: is \"inf\"; it must be a number greater than 0"},
+      {{{"--lr", "0.1"}, {"--min-lr", "0.2"}},
+       "--min-lr: is \"0.2\"; it must be a number from 0 to the learning rate, 0.1"},
+      {{{"--beta2", "1"}}, "--beta2: is \"1\"; it must be a number from 0 to less than 1"},
+      {{{"--heads", "3"}}, "--heads: is \"3\"; it must divide the width, 128"},
+      {{{"--heads", "0"}}, "--heads: is \"0\"; it must be a whole number from 1 to 1000000"},
+      {{{"--seed", "x"}}, "--seed: is \"x\"; it must be a whole number from 0"},
+      {{{"--out", ""}}, "--out: is \"\"; it must name a folder"},
+      {{{"--rendezvous-timeout-seconds", "0"}},
+       "--rendezvous-timeout-seconds: is \"0\"; it must be a whole number from 1 to 86400"},
+  };
+  for (const auto& row : rows) EXPECT_EQ(error_of(row.flags), row.error);
+}
+
+TEST(TrainPlan, a_batch_that_can_not_be_shared_out_is_refused_with_the_numbers) {
+  EXPECT_EQ(error_of({{"--batch-size", "10"}, {"--accumulation", "2"}}, 3),
+            "--batch-size: is \"10\"; it must be a multiple of ranks x accumulation = 3 x 2 = 6, "
+            "such as 6");
+  EXPECT_EQ(error_of({{"--batch-size", "1"}}, 2),
+            "--batch-size: is \"1\"; it must be a multiple of ranks x accumulation = 2 x 1 = 2, "
+            "such as 2");
+  EXPECT_EQ(error_of({{"--batch-size", "12"}, {"--accumulation", "2"}}, 3), "");
+}
+
+TEST(Flags, only_given_flags_are_there) {
+  const char* argv[] = {"trainer", "--data", "/text", "--out=/out", "--lr", "-1", "--resume"};
+  const auto parsed = parse_train_flags(7, argv);
+  ASSERT_TRUE(parsed) << describe(parsed.error());
+  EXPECT_EQ(parsed->flags,
+            (Flags{{"--data", "/text"}, {"--out", "/out"}, {"--lr", "-1"}, {"--resume", "true"}}));
+}
+
+TEST(Flags, mistakes_on_the_command_line_are_named) {
+  const auto error = [](std::vector<const char*> words) {
+    words.insert(words.begin(), {"trainer", "--data", "/text"});
+    const auto parsed = parse_train_flags(static_cast<int>(words.size()), words.data());
+    return parsed ? std::string() : describe(parsed.error());
+  };
+  EXPECT_NE(error({"--out", "/o", "--stepz", "3"}).find("--stepz"), std::string::npos);
+  EXPECT_NE(error({}).find("--out is required"), std::string::npos);
+  EXPECT_NE(error({"--out", "/o", "--steps"}).find("--steps"), std::string::npos);
+}
+
+TEST(Flags, help_lists_every_flag) {
+  const char* argv[] = {"trainer", "--help"};
+  const auto parsed = parse_train_flags(2, argv);
+  ASSERT_TRUE(parsed);
+  ASSERT_TRUE(parsed->help);
+  for (const char* name :
+       {"--model", "--batch-size", "--save-every", "--rendezvous-timeout-seconds"}) {
+    EXPECT_NE(parsed->help->find(name), std::string::npos) << name;
+  }
+}
+
+}  // namespace
+}  // namespace tj::trainer

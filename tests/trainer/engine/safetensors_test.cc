@@ -1,0 +1,88 @@
+#include "trainer/checkpoint/safetensors.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "tests/trainer/engine/temporary_folder.h"
+
+namespace tj::trainer {
+namespace {
+namespace fs = std::filesystem;
+
+const std::vector<float> kNumbers{1, 2, 3, 4, 5, 6, 7};
+
+fs::path write_example(const TemporaryFolder& folder) {
+  const auto bytes = std::as_bytes(std::span(kNumbers));
+  const TensorBytes tensors[] = {{"matrix", {2, 3}, bytes.first(24)},
+                                 {"scalar", {}, bytes.subspan(24)}};
+  const fs::path path = folder.path() / "x.safetensors";
+  EXPECT_TRUE(write_safetensors(path, tensors, {{"format", "pt"}}));
+  return path;
+}
+
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(Safetensors, writes_length_header_and_data_as_the_format_says) {
+  const TemporaryFolder folder;
+  const std::string text = text_of(write_example(folder));
+  const std::string header = R"({"__metadata__":{"format":"pt"},)"
+                             R"("matrix":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},)"
+                             R"("scalar":{"dtype":"F32","shape":[],"data_offsets":[24,28]}})";
+  std::uint64_t length = 0;
+  std::memcpy(&length, text.data(), 8);
+  EXPECT_EQ(length % 8, 0U);
+  EXPECT_EQ(text.substr(8, header.size()), header);
+  EXPECT_EQ(text.substr(8 + header.size(), length - header.size()),
+            std::string(length - header.size(), ' '));
+  ASSERT_EQ(text.size(), 8 + length + 28);
+  EXPECT_EQ(std::memcmp(text.data() + 8 + length, kNumbers.data(), 28), 0);
+}
+
+TEST(Safetensors, reads_back_what_it_wrote) {
+  const TemporaryFolder folder;
+  const auto file = SafetensorsFile::open(write_example(folder));
+  ASSERT_TRUE(file) << describe(file.error());
+  EXPECT_EQ(file->tensors().size(), 2U);
+  const auto* matrix = file->find("matrix");
+  ASSERT_NE(matrix, nullptr);
+  EXPECT_EQ(matrix->shape, (std::vector<std::int64_t>{2, 3}));
+  EXPECT_EQ(std::memcmp(matrix->bytes.data(), kNumbers.data(), 24), 0);
+  EXPECT_EQ(file->find("none"), nullptr);
+}
+
+TEST(Safetensors, a_file_cut_anywhere_is_refused) {
+  const TemporaryFolder folder;
+  const fs::path path = write_example(folder);
+  for (auto size = fs::file_size(path); size-- > 0;) {
+    fs::resize_file(path, size);
+    EXPECT_FALSE(SafetensorsFile::open(path)) << size;
+  }
+}
+
+TEST(Safetensors, lying_headers_are_refused) {
+  const TemporaryFolder folder;
+  const char* const headers[] = {
+      R"([])",
+      R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})",
+      R"({"a":{"dtype":"F16","shape":[1],"data_offsets":[0,4]}})",
+      R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})",
+      R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,4]}})",
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+      R"({"a":{"dtype":"F32","shape":[1]}})",
+      R"({})",
+  };
+  for (const std::string header : headers) {
+    const std::uint64_t length = header.size();
+    std::string text(reinterpret_cast<const char*>(&length), 8);
+    text += header + std::string(4, '\0');
+    EXPECT_FALSE(SafetensorsFile::open(folder.write("lie", text))) << header;
+  }
+}
+
+}  // namespace
+}  // namespace tj::trainer

@@ -1,0 +1,118 @@
+"""Ranks that do not meet, and ranks that go away: every wait ends, and says for whom it waited."""
+
+import socket
+import time
+
+from engine import EngineTest
+
+SMALL = ("--layers", 2, "--width", 32, "--heads", 2, "--seq-len", 32, "--batch-size", 12)
+ENDLESS = (*SMALL, "--steps", 1_000_000, "--log-every", 1)
+
+
+class Meeting(EngineTest):
+    def test_a_master_that_is_not_there(self):
+        _, err = self.train(*SMALL, "--rendezvous-timeout-seconds", 1, code=69, rank=1, world_size=2)
+        self.assertEqual(
+            self.cause(err), f"trainer: rank 1 waited 1 s for rank 0 at 127.0.0.1:{self.port}: Connection refused"
+        )
+        self.assertEqual((self.words(1)["reason"], self.words(1)["rank"]), ("RendezvousFailed", 1))
+
+    def test_a_master_that_accepts_and_never_answers(self):
+        with socket.create_server(("127.0.0.1", self.port)):
+            _, err = self.train(*SMALL, "--rendezvous-timeout-seconds", 1, code=69, rank=1, world_size=2)
+        self.assertRegex(
+            self.cause(err), rf"^trainer: rank 1 waited \d s for rank 0 at 127.0.0.1:{self.port}: "
+        )
+        self.assertEqual(self.words(1)["reason"], "RendezvousFailed")
+
+    def test_a_name_that_does_not_resolve(self):
+        _, err = self.train(
+            *SMALL,
+            "--rendezvous-timeout-seconds",
+            1,
+            code=69,
+            rank=1,
+            world_size=2,
+            environment={"MASTER_ADDR": "no-such-host.invalid"},
+        )
+        self.assertRegex(
+            self.cause(err), r"waited \d s for rank 0 at no-such-host.invalid:\d+: the name does not resolve"
+        )
+
+    def test_rank_0_names_those_who_did_not_come(self):
+        ranks = [
+            self.start(*SMALL, "--rendezvous-timeout-seconds", 4, rank=rank, world_size=4) for rank in (0, 2)
+        ]
+        (_, err0), (_, err2) = (self.finish(rank, 69) for rank in ranks)
+        self.assertEqual(
+            self.cause(err0),
+            f"trainer: rank 0 waited 4 s for rank 1, rank 3 of world size 4 at port {self.port}",
+        )
+        self.assertIn("rank 1, rank 3", self.cause(err2))
+
+    def test_a_port_in_use(self):
+        with socket.create_server(("127.0.0.1", self.port)):
+            _, err = self.train(*SMALL, code=69, rank=0, world_size=2)
+        self.assertEqual(
+            self.cause(err),
+            f"trainer: rank 0 can't open the rendezvous: port {self.port}: is already in use on this machine; "
+            "another MASTER_PORT is needed",
+        )
+        self.assertEqual(self.words(0)["reason"], "PortInUse")
+
+    def test_two_world_sizes_are_refused_with_both_values(self):
+        flags = (*SMALL, "--rendezvous-timeout-seconds", 60)
+        ranks = [self.start(*flags, rank=rank, world_size=size) for rank, size in ((0, 2), (1, 3))]
+        for rank in ranks:
+            _, err = self.finish(rank, 78)
+            self.assertIn(
+                "rank 1 was started with WORLD_SIZE 3, rank 0 with 2; it must be the same for all", self.cause(err)
+            )
+
+    def test_another_attempt_is_not_mixed_in(self):
+        rank0 = self.start(*SMALL, rank=0, world_size=2, environment={"TRAININGJOB_ATTEMPT": "1"})
+        _, err = self.train(*SMALL, "--rendezvous-timeout-seconds", 2, code=69, rank=1, world_size=2)
+        self.assertIn("it serves another job or attempt", self.cause(err))
+        self.assertIsNone(rank0.poll())
+
+    def test_bad_data_of_one_rank_ends_all_with_its_cause(self):
+        empty = self.folder / "empty"
+        empty.mkdir()
+        ranks = [
+            self.start(*SMALL, "--data", data, rank=rank, world_size=2) for rank, data in enumerate((self.data, empty))
+        ]
+        (_, err0), (_, err1) = (self.finish(rank, 65) for rank in ranks)
+        self.assertIn("rank 1: --data", self.cause(err0))
+        self.assertIn("is empty", self.cause(err0))
+        self.assertIn("is empty", self.cause(err1))
+
+
+class Loss(EngineTest):
+    def kill_one(self, world_size, victim):
+        ranks = [self.start(*ENDLESS, rank=rank, world_size=world_size) for rank in range(world_size)]
+        for line in ranks[0].stdout:
+            if line.startswith("step 3/"):
+                break
+        else:
+            self.fail("no step: " + ranks[0].stderr.read())
+        begun = time.monotonic()
+        ranks[victim].kill()
+        causes = {
+            rank: self.cause(self.finish(process, 76)[1]) for rank, process in enumerate(ranks) if rank != victim
+        }
+        self.assertLess(time.monotonic() - begun, 15, "the others should end within seconds")
+        return causes
+
+    def test_a_killed_rank_1_ends_rank_0_with_its_name(self):
+        causes = self.kill_one(2, victim=1)
+        self.assertRegex(causes[0], r"^trainer: rank 0: rank 1 on node \S+ was lost$")
+        self.assertEqual((self.words(0)["reason"], self.words(0)["rank"]), ("PeerLost", 0))
+
+    def test_a_killed_rank_0_ends_rank_1(self):
+        causes = self.kill_one(2, victim=0)
+        self.assertRegex(causes[1], r"^trainer: rank 1: rank 0 .*was lost")
+
+    def test_of_three_the_killed_one_is_named_by_both_others(self):
+        causes = self.kill_one(3, victim=2)
+        for rank in (0, 1):
+            self.assertRegex(causes[rank], rf"^trainer: rank {rank}: rank 2 on node \S+ was lost$")

@@ -1,0 +1,146 @@
+"""Stopping and going on: bit for bit on one worker, from the newest checkpoint that is whole."""
+
+import re
+import signal
+
+from engine import EngineTest, read_safetensors
+
+SMALL = ("--layers", 2, "--width", 32, "--heads", 2, "--seq-len", 32, "--batch-size", 8)
+
+
+def cut_in_half(path):
+    raw = path.read_bytes()
+    path.write_bytes(raw[: len(raw) // 2])
+
+
+class Resume(EngineTest):
+    def assert_same_state(self, one, other):
+        for name in ("model.safetensors", "optimizer.safetensors"):
+            self.assertEqual((one / name).read_bytes(), (other / name).read_bytes(), name)
+
+    def stop_after(self, process, step):
+        """Sends SIGTERM once `step` was said; returns what was said before."""
+        said = []
+        for line in process.stdout:
+            said.append(line)
+            if line.startswith(f"step {step}/"):
+                process.send_signal(signal.SIGTERM)
+                return "".join(said)
+        self.fail("the run ended before: " + "".join(said) + process.stderr.read())
+
+    def test_stopped_at_25_and_resumed_equals_uninterrupted_bit_for_bit(self):
+        whole, parts = self.folder / "whole", self.folder / "parts"
+        self.train("--steps", 50, "--batch-size", 8, "--out", whole)
+        process = self.start("--steps", 50, "--batch-size", 8, "--save-every", 25, "--out", parts)
+        self.stop_after(process, 25)
+        _, err = self.finish(process, 75)
+        self.assertRegex(self.cause(err), r"asked to stop by signal 15; step \d+ of 50 is saved, --resume goes on")
+        self.assertEqual(self.words()["reason"], "Interrupted")
+        stopped_at = self.words()["step"]
+        self.assertGreaterEqual(stopped_at, 25)
+        self.assertLess(stopped_at, 50)
+        out, _ = self.train("--steps", 50, "--batch-size", 8, "--resume", "--out", parts)
+        self.assertIn(f"resumed from {parts}/step-{stopped_at:06}", out)
+        self.assertEqual(self.losses(whole), self.losses(parts))
+        self.assert_same_state(whole / "step-000050", parts / "step-000050")
+
+    def test_a_checkpoint_of_step_25_goes_on_bit_for_bit(self):
+        whole = self.folder / "whole"
+        self.train(*SMALL, "--steps", 50, "--save-every", 25, "--out", whole)
+        wanted = self.folder / "wanted"
+        (whole / "step-000050").rename(wanted)
+        losses = self.losses(whole)
+        (whole / "metrics.jsonl").unlink()
+        out, _ = self.train(*SMALL, "--steps", 50, "--resume", "--out", whole)
+        self.assertIn("step-000025: 25 steps done, next sample 200", out)
+        self.assertEqual(self.losses(whole), {step: losses[step] for step in range(26, 51)})
+        self.assert_same_state(wanted, whole / "step-000050")
+
+    def test_two_workers_resume_what_only_rank_0_can_see(self):
+        whole = self.folder / "whole"
+        self.train(*SMALL, "--steps", 20, "--save-every", 10, "--out", whole)
+        losses = self.losses(whole)
+        for path in (whole / "step-000020").iterdir():
+            path.unlink()
+        (whole / "step-000020").rmdir()
+        flags = (*SMALL, "--steps", 20, "--resume")
+        ranks = [
+            self.start(*flags, "--out", out, rank=rank, world_size=2)
+            for rank, out in enumerate((whole, self.folder / "nothing here"))
+        ]
+        for rank in ranks:
+            self.finish(rank)
+        self.assertFalse((self.folder / "nothing here").exists())
+        for step, loss in losses.items():
+            self.assertLess(abs(loss - self.losses(whole)[step]) / loss, 1e-4, step)
+
+    def test_without_a_checkpoint_it_starts_from_scratch_and_says_so(self):
+        out, _ = self.train(*SMALL, "--steps", 2, "--resume")
+        self.assertIn(f"--resume: no checkpoint in {self.out} yet; training starts from scratch", out)
+        self.assertIn("step 1/2", out)
+
+    def test_a_newest_cut_in_half_falls_back_by_name_and_cause(self):
+        self.train(*SMALL, "--steps", 6, "--save-every", 3)
+        cut_in_half(self.out / "step-000006" / "model.safetensors")
+        out, _ = self.train(*SMALL, "--steps", 8, "--resume")
+        self.assertRegex(
+            out,
+            r"checkpoint not usable: step-000006: model.safetensors: is cut short: "
+            r"\d+ bytes where the manifest says \d+",
+        )
+        self.assertIn(f"resumed from {self.out}/step-000003: 3 steps done", out)
+        self.assertEqual(re.findall(r"(?m)^step (\d)/8", out), ["4", "5", "6", "7", "8"])
+
+    def test_none_usable_is_an_error(self):
+        self.train(*SMALL, "--steps", 4, "--save-every", 2)
+        cut_in_half(self.out / "step-000004" / "manifest.json")
+        cut_in_half(self.out / "step-000002" / "optimizer.safetensors")
+        _, err = self.train(*SMALL, "--steps", 8, "--resume", code=65)
+        self.assertIn(
+            f"--resume: none of the 2 checkpoints in {self.out} is usable; the newest: step-000004: "
+            "manifest.json: is not a JSON object",
+            self.cause(err),
+        )
+        self.assertEqual(self.words()["reason"], "NoUsableCheckpoint")
+
+    def test_two_workers_hear_that_none_is_usable(self):
+        self.train(*SMALL, "--steps", 2)
+        cut_in_half(self.out / "step-000002" / "model.safetensors")
+        outputs = self.train_ranks(2, *SMALL, "--steps", 4, "--resume", code=65)
+        for _, err in outputs:
+            self.assertIn("is usable; the newest: step-000002: model.safetensors: is cut short", self.cause(err))
+
+    def test_another_model_or_seed_is_refused_with_both_values(self):
+        self.train(*SMALL, "--steps", 2)
+        _, err = self.train(*SMALL, "--layers", 3, "--steps", 4, "--resume", code=78)
+        self.assertIn("--layers is 3, the checkpoint step 2", self.cause(err))
+        self.assertIn("was made with 2", self.cause(err))
+        _, err = self.train(*SMALL, "--seed", 7, "--steps", 4, "--resume", code=78)
+        self.assertIn("--seed is 7", self.cause(err))
+        self.assertIn("was made with 1337", self.cause(err))
+
+    def test_a_finished_run_has_nothing_to_do(self):
+        self.train(*SMALL, "--steps", 2)
+        before, _ = read_safetensors(self.out / "step-000002" / "model.safetensors")
+        out, _ = self.train(*SMALL, "--steps", 2, "--resume")
+        self.assertRegex(out, r"nothing to do: 2 of 2 steps are done \| final loss .* \| checkpoint .*step-000002\n$")
+        after, _ = read_safetensors(self.out / "step-000002" / "model.safetensors")
+        self.assertEqual(before, after)
+
+    def test_an_earlier_run_is_not_overwritten_by_accident(self):
+        self.train(*SMALL, "--steps", 2)
+        _, err = self.train(*SMALL, "--steps", 2, code=78)
+        self.assertIn("already holds step-000002; --resume goes on from it, or another folder is needed", err)
+
+    def test_sigterm_to_one_of_two_workers_stops_both_with_a_checkpoint(self):
+        flags = (*SMALL, "--steps", 100000)
+        ranks = [self.start(*flags, rank=rank, world_size=2) for rank in range(2)]
+        for line in ranks[0].stdout:
+            if line.startswith("step 3/"):
+                break
+        ranks[1].send_signal(signal.SIGTERM)
+        (out, err0), (_, err1) = (self.finish(rank, 75) for rank in ranks)
+        self.assertIn("asked to stop by signal 15", self.cause(err1))
+        self.assertIn("another rank was asked to stop", self.cause(err0))
+        self.assertEqual(self.words(0)["step"], self.words(1)["step"])
+        self.assertTrue((self.out / f"step-{self.words(0)['step']:06}" / "manifest.json").exists())

@@ -1,0 +1,35 @@
+// manifest.json of a checkpoint: written last, it commits the set of files, and says where training
+// stood.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "contract/result.h"
+#include "trainer/checkpoint/durable_file.h"
+#include "trainer/models/gpt2_config.h"
+
+namespace tj::trainer {
+
+inline constexpr int kManifestVersion = 1;
+
+struct Manifest {
+  std::int64_t step = 0;         // finished optimizer steps
+  std::int64_t next_sample = 0;  // global number of the first sample not yet trained on
+  std::uint64_t seed = 0;
+  std::int64_t data_tokens = 0;  // size of the text it was trained on
+  double loss = 0;               // of the last finished step
+  Gpt2Config model;
+  std::map<std::string, FileDigest> files;
+  bool operator==(const Manifest&) const = default;
+};
+
+std::string manifest_text(const Manifest& manifest);
+/// Fails with Code::invalid when the text is cut, is of another version or lacks a field.
+Result<Manifest> manifest_from(std::string_view text);
+
+/// config.json as Hugging Face's GPT2LMHeadModel reads it, so that the folder loads there as it is.
+std::string hugging_face_config(const Gpt2Config& model);
+
+}  // namespace tj::trainer

@@ -1,0 +1,40 @@
+#include "trainer/comm/agreement.h"
+
+#include <torch/torch.h>
+
+#include <cstring>
+
+namespace tj::trainer {
+namespace {
+constexpr std::int64_t kTextBytesMax = 2048;  // reason, newline, message; cut there
+
+at::Tensor text_tensor(const std::string& text) {
+  auto tensor = torch::zeros({kTextBytesMax}, torch::kUInt8);
+  const auto bytes = std::min(text.size(), static_cast<std::size_t>(kTextBytesMax - 1));
+  std::memcpy(tensor.data_ptr(), text.data(), bytes);
+  return tensor;
+}
+
+}  // namespace
+
+std::optional<Failure> agree(Communicator& communicator, const std::optional<Failure>& mine) {
+  if (communicator.world_size() == 1) return mine;
+  auto codes = torch::zeros({communicator.world_size()}, torch::kInt64);
+  if (mine) codes[communicator.rank()] = mine->exit_code;
+  communicator.all_reduce_sum(codes);
+  const std::span all(codes.data_ptr<std::int64_t>(),
+                      static_cast<std::size_t>(communicator.world_size()));
+  const auto first = std::ranges::find_if(all, [](std::int64_t code) { return code != 0; });
+  if (first == all.end()) return std::nullopt;
+  const int rank = static_cast<int>(first - all.begin());
+  auto text = text_tensor(mine ? mine->reason + "\n" + mine->message : "");
+  communicator.broadcast(text, rank);
+  if (mine) return mine;
+  const std::string words(static_cast<const char*>(text.data_ptr()));
+  const auto line_end = words.find('\n');
+  return Failure{.exit_code = static_cast<int>(*first),
+                 .reason = words.substr(0, line_end),
+                 .message = "rank " + std::to_string(rank) + ": " + words.substr(line_end + 1)};
+}
+
+}  // namespace tj::trainer

@@ -1,0 +1,14 @@
+// One rank's failure becomes everybody's, with its cause: the alternative is a timeout without one.
+#pragma once
+#include <optional>
+
+#include "trainer/comm/communicator.h"
+#include "trainer/train/failure.h"
+
+namespace tj::trainer {
+
+/// Collective. The failure of the lowest rank that has one, in the others' words "rank 1: ...";
+/// none when none has.
+std::optional<Failure> agree(Communicator& communicator, const std::optional<Failure>& mine);
+
+}  // namespace tj::trainer

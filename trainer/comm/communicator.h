@@ -1,0 +1,44 @@
+// The seam between training and the network: what a step needs of the other ranks, and nothing
+// else. Real classes: SingleCommunicator (one rank), GlooCommunicator (CPU). NCCL will be a third,
+// in a plug-in.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace at {
+class Tensor;
+}
+
+namespace tj::trainer {
+
+/// Makes the gradients of one model equal on all ranks, while backward runs.
+class GradientSync {
+ public:
+  virtual ~GradientSync() = default;
+  /// Call before the forward pass whose backward completes a step: that backward then leaves in
+  /// each gradient the mean over the ranks of what they accumulated. Passes without it stay local.
+  virtual void before_last_pass() = 0;
+};
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  virtual int world_size() const = 0;
+  /// Collectives: every rank calls them in the same order. PeerLostError when a rank went away.
+  virtual void all_reduce_sum(at::Tensor& tensor) = 0;
+  virtual void broadcast(at::Tensor& tensor, int root) = 0;
+  virtual std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>& parameters,
+                                                    std::span<const std::string> names) = 0;
+  /// Throws PeerLostError, with the lost rank if knowable, when `what` is the text of a failed
+  /// collective (backward runs ours inside); returns otherwise.
+  virtual void check_peers(const std::string& what) = 0;
+  /// The end of all communication: returns once no rank needs this one any more, or after a bound.
+  virtual void finish() noexcept = 0;
+};
+
+std::unique_ptr<Communicator> make_single_communicator();
+
+}  // namespace tj::trainer

@@ -1,0 +1,112 @@
+#include "trainer/comm/gloo_communicator.h"
+
+#include <torch/torch.h>
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+
+#include "trainer/train/failure.h"
+
+namespace tj::trainer {
+namespace {
+
+constexpr std::int64_t kFirstBucketBytes = 1 << 20;  // as PyTorch's DistributedDataParallel
+constexpr std::int64_t kBucketBytes = 25 << 20;
+constexpr std::chrono::minutes kCollectiveTimeout{10};  // others wait while rank 0 saves
+
+class ReducerSync final : public GradientSync {
+ public:
+  explicit ReducerSync(std::shared_ptr<c10d::Reducer> reducer) : reducer_(std::move(reducer)) {}
+  void before_last_pass() override {
+    reducer_->rebuild_buckets();  // once, after the first backward has shown the order of gradients
+    reducer_->prepare_for_forward();
+    reducer_->prepare_for_backward({});
+  }
+
+ private:
+  std::shared_ptr<c10d::Reducer> reducer_;
+};
+
+class GlooCommunicator final : public Communicator {
+ public:
+  GlooCommunicator(const c10::intrusive_ptr<c10d::Store>& store, Peers peers,
+                   const GlooOptions& options)
+      : options_(options), peers_(std::move(peers)) {
+    auto gloo_options = c10d::ProcessGroupGloo::Options::create(kCollectiveTimeout);
+    gloo_options->devices.push_back(
+        c10d::ProcessGroupGloo::createDeviceForHostname(options.address));
+    gloo_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store, options.rank, options.world_size,
+                                                        gloo_options);
+    group_ = c10::make_intrusive<c10d::ProcessGroup>(store, options.rank, options.world_size);
+    group_->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, gloo_);
+    group_->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
+  }
+
+  int rank() const override { return options_.rank; }
+  int world_size() const override { return options_.world_size; }
+
+  void all_reduce_sum(at::Tensor& tensor) override {
+    std::vector<at::Tensor> tensors{tensor};
+    wait([&] { return gloo_->allreduce(tensors, c10d::AllreduceOptions()); });
+  }
+
+  void broadcast(at::Tensor& tensor, int root) override {
+    std::vector<at::Tensor> tensors{tensor};
+    c10d::BroadcastOptions broadcast_options;
+    broadcast_options.rootRank = root;
+    wait([&] { return gloo_->broadcast(tensors, broadcast_options); });
+  }
+
+  std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>& parameters,
+                                            std::span<const std::string> names) override {
+    const std::vector<bool> sparse(parameters.size(), false);
+    auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
+        parameters,
+        {static_cast<std::size_t>(kFirstBucketBytes), static_cast<std::size_t>(kBucketBytes)},
+        sparse);
+    // Gradients become ready from the last layer to the first.
+    std::reverse(buckets.begin(), buckets.end());
+    std::unordered_map<std::size_t, std::string> names_by_index;
+    for (std::size_t index = 0; index < names.size(); ++index) names_by_index[index] = names[index];
+    return std::make_unique<ReducerSync>(std::make_shared<c10d::Reducer>(
+        parameters, buckets, group_, sparse, kBucketBytes, /*find_unused_parameters=*/false,
+        /*gradient_as_bucket_view=*/true, names_by_index, kFirstBucketBytes,
+        /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
+        std::vector<std::int64_t>{}));
+  }
+
+  void check_peers(const std::string& what) override {
+    // Gloo throws plain texts; all of them carry its source path.
+    if (what.find("gloo/") == std::string::npos) return;
+    throw PeerLostError(peers_.describe_loss(what));
+  }
+
+  void finish() noexcept override { peers_.part(); }
+
+ private:
+  template <typename Start>
+  void wait(Start&& start) {
+    try {
+      start()->wait();
+    } catch (const std::exception& failure) {
+      check_peers(failure.what());
+      throw;
+    }
+  }
+
+  GlooOptions options_;
+  Peers peers_;
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
+  c10::intrusive_ptr<c10d::ProcessGroup> group_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_gloo_communicator(const c10::intrusive_ptr<c10d::Store>& store,
+                                                     Peers peers, const GlooOptions& options) {
+  return std::make_unique<GlooCommunicator>(store, std::move(peers), options);
+}
+
+}  // namespace tj::trainer

@@ -1,0 +1,137 @@
+#include "trainer/comm/peers.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "contract/launch_env.h"
+#include "contract/names.h"
+
+namespace tj::trainer {
+namespace {
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+constexpr seconds kStoreTimeout{2};
+constexpr milliseconds kPollEvery{10};
+constexpr milliseconds kDyingMax{500};  // a killed process closes its sockets before it is a zombie
+constexpr seconds kTellMax{2};
+constexpr seconds kPartMax{5};
+
+std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+
+/// Equal for two processes that see each other's process numbers.
+std::string machine_id() {
+  std::ifstream boot("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(boot, id);
+  std::error_code unreadable;
+  return id + " " + std::filesystem::read_symlink("/proc/self/ns/pid", unreadable).string();
+}
+
+/// Gone, or a zombie that nobody has fetched yet.
+bool has_ended(int pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return true;
+  const auto name_end = line.rfind(')');
+  if (name_end == std::string::npos || name_end + 2 >= line.size()) return false;
+  const char state = line[name_end + 2];
+  return state == 'Z' || state == 'X';
+}
+
+}  // namespace
+
+Peers::Peers(c10::intrusive_ptr<c10d::Store> store, int rank, int world_size)
+    : store_(std::move(store)), rank_(rank), world_size_(world_size) {}
+
+void Peers::introduce(const std::string& node, const std::string& address) {
+  const nlohmann::json self = {
+      {"machine", machine_id()}, {"node", node}, {"address", address}, {"pid", ::getpid()}};
+  store_->set("peer/" + std::to_string(rank_), bytes_of(self.dump()));
+}
+
+void Peers::learn() {
+  for (int rank = 0; rank < world_size_; ++rank) {
+    const auto document = nlohmann::json::parse(store_->get("peer/" + std::to_string(rank)));
+    peers_.push_back({.machine = document.at("machine").get<std::string>(),
+                      .node = document.at("node").get<std::string>(),
+                      .address = document.at("address").get<std::string>(),
+                      .pid = document.at("pid").get<int>()});
+  }
+}
+
+std::string Peers::named(int rank) const {
+  return "rank " + std::to_string(rank) + " on node " + peers_[static_cast<std::size_t>(rank)].node;
+}
+
+std::string Peers::suspect(const std::string& cause) const {
+  if (world_size_ == 2) return named(1 - rank_);
+  const auto& self = peers_[static_cast<std::size_t>(rank_)];
+  const auto end = steady_clock::now() + kDyingMax;
+  do {
+    for (int rank = 0; rank < world_size_; ++rank) {
+      const auto& peer = peers_[static_cast<std::size_t>(rank)];
+      if (rank != rank_ && peer.machine == self.machine && has_ended(peer.pid)) return named(rank);
+    }
+    std::this_thread::sleep_for(kPollEvery);
+  } while (steady_clock::now() < end);
+  // Gloo's text ends in the peer's address, which is a rank's own where each has a pod.
+  int found = -1;
+  for (int rank = 0; rank < world_size_; ++rank) {
+    const auto& address = peers_[static_cast<std::size_t>(rank)].address;
+    if (rank == rank_ || cause.find("[" + address + "]") == std::string::npos) continue;
+    found = found < 0 ? rank : world_size_;
+  }
+  if (found >= 0 && found < world_size_) return named(found);
+  return "one of the other " + std::to_string(world_size_ - 1) + " ranks";
+}
+
+std::string Peers::describe_loss(const std::string& cause) noexcept {
+  try {
+    store_->setTimeout(kStoreTimeout);
+    std::string lost;
+    if (store_->check({"lost"})) {
+      lost = store_->get_to_str("lost");
+    } else {
+      // The first to notice decides: ranks that end in its wake look just as lost to their
+      // neighbours.
+      const auto decided = store_->compareSet("lost", {}, bytes_of(suspect(cause)));
+      lost.assign(decided.begin(), decided.end());
+    }
+    store_->add("told", 1);
+    if (rank_ == 0) wait_for_count("told", world_size_ - 1, kTellMax);
+    return lost + " was lost";
+  } catch (const std::exception&) {
+    return "rank 0 was lost, and the store with it";
+  }
+}
+
+bool Peers::wait_for_count(const std::string& key, int count, std::chrono::seconds limit) {
+  const auto end = steady_clock::now() + limit;
+  while (store_->add(key, 0) < count) {
+    if (steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(kPollEvery);
+  }
+  return true;
+}
+
+void Peers::part() noexcept {
+  try {
+    store_->setTimeout(kStoreTimeout);
+    store_->add("done", 1);
+    wait_for_count("done", world_size_, kPartMax);
+    store_->add("left", 1);
+    if (rank_ == 0) wait_for_count("left", world_size_, kPartMax);  // it carries the store
+  } catch (const std::exception&) {
+    return;  // rank 0 is gone already: nobody waits for us any more
+  }
+}
+
+}  // namespace tj::trainer

@@ -1,0 +1,44 @@
+// Who the other ranks are, and which of them is gone when a collective fails. Best effort, in
+// seconds.
+#pragma once
+#include <c10/util/intrusive_ptr.h>
+
+#include <chrono>
+#include <string>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
+
+namespace tj::trainer {
+
+class Peers {
+ public:
+  Peers(c10::intrusive_ptr<c10d::Store> store, int rank, int world_size);
+  /// Publishes what the others need to know about this rank.
+  void introduce(const std::string& node, const std::string& address);
+  /// Reads what the others have published; all must have introduced themselves.
+  void learn();
+
+  /// "rank 2 on node b was lost", after a collective failed with `cause`. Never throws.
+  std::string describe_loss(const std::string& cause) noexcept;
+  /// Meets the others for the last time: returns when all have come, or after a bound. Never
+  /// throws.
+  void part() noexcept;
+
+ private:
+  struct Peer {
+    std::string machine;  // ranks with the same can see each other's processes
+    std::string node;
+    std::string address;
+    int pid = 0;
+  };
+  std::string named(int rank) const;
+  std::string suspect(const std::string& cause) const;
+  bool wait_for_count(const std::string& key, int count, std::chrono::seconds limit);
+
+  c10::intrusive_ptr<c10d::Store> store_;
+  int rank_;
+  int world_size_;
+  std::vector<Peer> peers_;
+};
+
+}  // namespace tj::trainer

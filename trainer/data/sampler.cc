@@ -1,0 +1,66 @@
+#include "trainer/data/sampler.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tj::trainer {
+namespace {
+
+constexpr int kFeistelRounds = 6;
+
+/// splitmix64's finaliser (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+/// 2014).
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15U;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
+
+/// A permutation of [0, 4^k) that covers [0, count): a balanced Feistel network.
+std::uint64_t feistel(std::uint64_t value, std::uint64_t key, unsigned half_bits) {
+  const std::uint64_t mask = (std::uint64_t{1} << half_bits) - 1;
+  std::uint64_t left = value >> half_bits;
+  std::uint64_t right = value & mask;
+  for (std::uint64_t round = 0; round < kFeistelRounds; ++round) {
+    const std::uint64_t next = left ^ (mix(key ^ mix(right ^ (round << 56))) & mask);
+    left = right;
+    right = next;
+  }
+  return (left << half_bits) | right;
+}
+
+/// A permutation of [0, count): values outside walk on along their cycle until they are inside,
+/// fewer than 4 tries on average since 4^k < 4 * count.
+std::int64_t permuted(std::int64_t index, std::int64_t count, std::uint64_t key) {
+  const auto limit = static_cast<std::uint64_t>(count);
+  const auto bits = static_cast<unsigned>(std::bit_width(limit - 1));
+  const unsigned half_bits = std::max(1U, (bits + 1) / 2);
+  auto value = static_cast<std::uint64_t>(index);
+  do value = feistel(value, key, half_bits);
+  while (value >= limit);
+  return static_cast<std::int64_t>(value);
+}
+
+}  // namespace
+
+std::int64_t samples_per_epoch(const SampleSpace& space) {
+  return std::max<std::int64_t>(0, (space.token_count - 1) / space.sequence_tokens);
+}
+
+std::int64_t sample_offset(const SampleSpace& space, std::int64_t sample) {
+  const std::int64_t count = samples_per_epoch(space);
+  const auto epoch = static_cast<std::uint64_t>(sample / count);
+  const std::uint64_t key = mix(mix(space.seed) ^ epoch);
+  // The tiles leave a rest of tokens; where it lies changes with the epoch, so that all are seen.
+  const std::int64_t spare = space.token_count - 1 - count * space.sequence_tokens;
+  const auto shift = static_cast<std::int64_t>(mix(key) % static_cast<std::uint64_t>(spare + 1));
+  return shift + permuted(sample % count, count, key) * space.sequence_tokens;
+}
+
+std::int64_t first_sample(const BatchShare& share, std::int64_t step_first_sample,
+                          std::int64_t pass) {
+  return step_first_sample + (pass * share.world_size + share.rank) * share.micro_batch;
+}
+
+}  // namespace tj::trainer

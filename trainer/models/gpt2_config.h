@@ -1,0 +1,48 @@
+// The shape of a GPT-2 and its named presets. Torch-free: sizes and names of all tensors follow
+// from it.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tj::trainer {
+
+inline constexpr std::int64_t kByteVocabulary = 256;
+
+struct Gpt2Config {
+  std::int64_t layers = 4;
+  std::int64_t heads = 4;
+  std::int64_t width = 128;
+  std::int64_t context = 64;  // tokens in one sequence
+  std::int64_t vocabulary = kByteVocabulary;
+  bool operator==(const Gpt2Config&) const = default;
+};
+
+/// A preset also says how such a model is usually trained; every value can be overridden by a flag.
+struct Gpt2Preset {
+  std::string_view name;
+  Gpt2Config model;
+  std::int64_t steps = 0;
+  std::int64_t batch_size = 0;  // sequences in one optimizer step, over all ranks
+  double lr = 0;
+};
+
+std::span<const Gpt2Preset> gpt2_presets();
+std::optional<Gpt2Preset> find_gpt2_preset(std::string_view name);
+
+enum class TensorRole { embedding, norm_weight, bias, matrix, residual_matrix };
+
+struct TensorSpec {
+  std::string name;                 // as in a checkpoint of Hugging Face's GPT2LMHeadModel
+  std::vector<std::int64_t> shape;  // matrices are [in, out], as its Conv1D stores them
+  TensorRole role = TensorRole::matrix;
+};
+
+/// All trained tensors in order. The head is tied to wte and therefore absent.
+std::vector<TensorSpec> gpt2_tensors(const Gpt2Config& config);
+std::int64_t parameter_count(const Gpt2Config& config);
+
+}  // namespace tj::trainer

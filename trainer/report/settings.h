@@ -1,0 +1,24 @@
+// The start-up table: every value the run uses and where it came from.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace tj::trainer {
+
+struct Setting {
+  std::string name;
+  std::string value;
+  std::string origin;  // "flag", "preset gpt2-nano", "environment NAME", "default", "computed ..."
+  bool operator==(const Setting&) const = default;
+};
+
+/// Aligned columns under a heading, one line for each setting, with a final newline.
+std::string render_settings(std::span<const Setting> settings);
+
+/// 1115394 -> "1,115,394"
+std::string grouped(std::int64_t value);
+/// The shortest text that reads back as the same number: 0.1, 6e-04.
+std::string number_text(double value);
+
+}  // namespace tj::trainer

@@ -1,0 +1,197 @@
+#include "trainer/train/engine.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "trainer/checkpoint/folder.h"
+#include "trainer/comm/agreement.h"
+#include "trainer/comm/rendezvous.h"
+#include "trainer/data/sampler.h"
+#include "trainer/launch/host.h"
+#include "trainer/report/last_words.h"
+#include "trainer/report/progress.h"
+#include "trainer/train/loop.h"
+#include "trainer/train/stop_request.h"
+
+namespace tj::trainer {
+namespace {
+using std::chrono::duration;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+/// With a failure of our own the others are told, if they are there at all.
+constexpr milliseconds kRendezvousAfterFailure{10'000};
+
+Failure bad_config(const Error& error) {
+  return {.exit_code = exit_code::kBadConfig, .reason = "BadConfig", .message = describe(error)};
+}
+
+int fail(const Failure& failure, const ProcessEnv& env, std::optional<long long> step) {
+  const std::string rank = "rank " + std::to_string(env.rank);
+  const bool named = env.world_size == 1 || failure.message.starts_with(rank);
+  write_last_words({.reason = failure.reason,
+                    .message = failure.message,
+                    .rank = env.rank,
+                    .step = step,
+                    .attempt = env.attempt});
+  say_error("trainer: " + (named ? "" : rank + ": ") + failure.message);
+  return failure.exit_code;
+}
+
+struct Inputs {
+  std::optional<TextFolder> text;
+  std::optional<Failure> failure;
+};
+
+std::optional<Failure> check_out(const TrainPlan& plan) {
+  if (const auto prepared = prepare_out_folder(plan.out); !prepared) {
+    return Failure{.exit_code = exit_code::kSaveFailed,
+                   .reason = "OutNotWritable",
+                   .message = describe(prepared.error())};
+  }
+  const auto names = checkpoint_names(plan.out);
+  if (plan.resume || names.empty()) return std::nullopt;
+  return Failure{.exit_code = exit_code::kBadConfig,
+                 .reason = "OutInUse",
+                 .message = "--out " + plan.out + " already holds " + names.front() +
+                            "; --resume goes on from it, or another folder is needed"};
+}
+
+Inputs open_inputs(const TrainPlan& plan, const ProcessEnv& env) {
+  auto text = TextFolder::open(plan.data);
+  if (!text) {
+    return {.text = {},
+            .failure = Failure{.exit_code = exit_code::kBadData,
+                               .reason = "BadData",
+                               .message = describe(text.error())}};
+  }
+  const std::int64_t needed = plan.model.context + 1;
+  if (text->token_count() < needed) {
+    return {.text = {},
+            .failure = Failure{
+                .exit_code = exit_code::kBadData,
+                .reason = "BadData",
+                .message = "--data " + plan.data + ": holds " + grouped(text->token_count()) +
+                           " tokens in " + std::to_string(text->file_count()) +
+                           " files; one sequence of --seq-len " +
+                           std::to_string(plan.model.context) + " needs " + grouped(needed)}};
+  }
+  Inputs inputs{.text = std::move(*text), .failure = {}};
+  if (env.rank == 0) inputs.failure = check_out(plan);
+  return inputs;
+}
+
+/// OpenMP reads its own variable; without it a process takes its share of the cores, not all of the
+/// machine's.
+Setting choose_threads(const ProcessEnv& env) {
+  if (process_env("OMP_NUM_THREADS")) {
+    return {"threads", std::to_string(at::get_num_threads()), "environment OMP_NUM_THREADS"};
+  }
+  const int cores = usable_cores();
+  at::set_num_threads(std::max(1, cores / env.local_world_size));
+  return {"threads", std::to_string(at::get_num_threads()),
+          "computed: " + std::to_string(cores) + " usable cores / " +
+              std::to_string(env.local_world_size) + " local ranks"};
+}
+
+std::vector<Setting> all_settings(const TrainPlan& plan, const ProcessEnv& env,
+                                  const TextFolder& text) {
+  auto rows = plan.settings;
+  const SampleSpace space{
+      .seed = plan.seed, .token_count = text.token_count(), .sequence_tokens = plan.model.context};
+  const std::int64_t epoch = samples_per_epoch(space);
+  const std::int64_t samples = plan.batch_size * plan.schedule.steps;
+  char epochs[32];
+  std::snprintf(epochs, sizeof epochs, "%.2f",
+                static_cast<double>(samples) / static_cast<double>(epoch));
+  rows.push_back(
+      {"tokens", grouped(text.token_count()),
+       "computed: bytes of " + std::to_string(text.file_count()) + " files, one more after each"});
+  rows.push_back({"samples per epoch", grouped(epoch), "computed: tokens / seq-len"});
+  rows.push_back({"tokens per step", grouped(plan.batch_size * plan.model.context),
+                  "computed: batch-size x seq-len"});
+  rows.push_back({"epochs", epochs, "computed: steps x batch-size / samples per epoch"});
+  rows.push_back({"rank", std::to_string(env.rank), env.origin});
+  if (env.world_size > 1)
+    rows.push_back({"master", env.master_addr + ":" + std::to_string(env.master_port), env.origin});
+  rows.push_back({"attempt", std::to_string(env.attempt), env.origin});
+  rows.push_back({"checkpoints",
+                  (std::filesystem::path(plan.out) / checkpoint_name(plan.schedule.steps)).string(),
+                  plan.save_every > 0 ? "computed: each " + std::to_string(plan.save_every) +
+                                            " steps and at the end"
+                                      : "computed: at the end"});
+  return rows;
+}
+
+std::string join_line(const ProcessEnv& env, double seconds) {
+  char took[32];
+  std::snprintf(took, sizeof took, "%.1f s", seconds);
+  const std::string master =
+      env.world_size == 1 ? "no master: a single rank"
+                          : "master " + env.master_addr + ":" + std::to_string(env.master_port);
+  return "rank " + std::to_string(env.rank) + "/" + std::to_string(env.world_size) + " joined in " +
+         took + " on node " + env.node_name + " (" + master + ")";
+}
+
+int run(const TrainPlan& plan, const ProcessEnv& env) {
+  const auto threads = choose_threads(env);
+  const Inputs inputs = open_inputs(plan, env);
+  const milliseconds patience = plan.rendezvous_timeout;
+  const auto begun = steady_clock::now();
+  auto met =
+      rendezvous(env, inputs.failure ? std::min(patience, kRendezvousAfterFailure) : patience);
+  if (const auto* const failure = std::get_if<Failure>(&met))
+    return fail(inputs.failure.value_or(*failure), env, {});
+  auto& communicator = *std::get<Joined>(met).communicator;
+  LoopEnd end;
+  try {
+    say(join_line(env, duration<double>(steady_clock::now() - begun).count()));
+    end.failure = agree(communicator, inputs.failure);
+    if (!end.failure) {
+      auto rows = all_settings(plan, env, *inputs.text);
+      rows.push_back(threads);
+      if (env.rank == 0) say(render_settings(rows));
+      catch_stop_signals();
+      end = train({.plan = plan, .text = *inputs.text, .communicator = communicator});
+    }
+  } catch (const PeerLostError& lost) {
+    return fail({.exit_code = exit_code::kPeerLost, .reason = "PeerLost", .message = lost.what()},
+                env, {});
+  }
+  communicator.finish();
+  if (end.failure) return fail(*end.failure, env, end.last_step);
+  return exit_code::kDone;
+}
+
+}  // namespace
+
+int run_engine(int argc, const char* const* argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an error of write(), with a message
+  const auto parsed = parse_train_flags(argc, argv);
+  ProcessEnv env;
+  if (!parsed) {
+    return fail(
+        {.exit_code = exit_code::kUsage, .reason = "BadUsage", .message = describe(parsed.error())},
+        env, {});
+  }
+  if (parsed->help) {
+    say(*parsed->help);
+    return exit_code::kDone;
+  }
+  const auto found = process_env_from(process_env);
+  if (!found) return fail(bad_config(found.error()), env, {});
+  env = *found;
+  const auto plan = make_plan(parsed->flags, env.world_size);
+  if (!plan) return fail(bad_config(plan.error()), env, {});
+  try {
+    return run(*plan, env);
+  } catch (const std::exception& failure) {
+    return fail(
+        {.exit_code = exit_code::kInternal, .reason = "Internal", .message = failure.what()}, env,
+        {});
+  }
+}
+
+}  // namespace tj::trainer

@@ -1,0 +1,24 @@
+// How a run of the trainer ends other than well: the exit code, the reason for machines and the
+// sentence for people.
+#pragma once
+#include <stdexcept>
+#include <string>
+
+#include "contract/outcome.h"
+
+namespace tj::trainer {
+
+struct Failure {
+  int exit_code = exit_code::kInternal;
+  std::string reason = "Internal";  // UpperCamel, as in Outcome
+  std::string message;              // the cause, in one sentence
+  bool operator==(const Failure&) const = default;
+};
+
+/// Thrown out of a collective when another rank went away: a training step has nothing to repair
+/// locally.
+struct PeerLostError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace tj::trainer

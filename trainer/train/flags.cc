@@ -1,0 +1,83 @@
+#include "trainer/train/flags.h"
+
+#include <CLI/CLI.hpp>
+
+namespace tj::trainer {
+namespace {
+
+struct Flag {
+  const char* name;
+  const char* help;
+  bool is_switch = false;
+  bool required = false;
+};
+
+constexpr Flag kFlags[] = {
+    {.name = "--model", .help = "gpt2-nano, gpt2-tiny or gpt2-small (default gpt2-nano)"},
+    {.name = "--data",
+     .help = "folder of text files, read recursively in order of name",
+     .required = true},
+    {.name = "--out", .help = "folder for checkpoints and metrics.jsonl", .required = true},
+    {.name = "--steps", .help = "optimizer steps in all (preset)"},
+    {.name = "--batch-size", .help = "sequences in one optimizer step, over all ranks (preset)"},
+    {.name = "--accumulation", .help = "passes that make one optimizer step (1)"},
+    {.name = "--seq-len", .help = "tokens in one sequence (preset)"},
+    {.name = "--layers", .help = "layers of the model (preset)"},
+    {.name = "--heads", .help = "attention heads; must divide the width (preset)"},
+    {.name = "--width", .help = "width of the model (preset)"},
+    {.name = "--lr", .help = "highest learning rate (preset)"},
+    {.name = "--min-lr", .help = "learning rate of the last step (a tenth of --lr)"},
+    {.name = "--warmup-steps",
+     .help = "steps of linear warm-up (a tenth of --steps, at most 2000)"},
+    {.name = "--weight-decay", .help = "decoupled, on matrices and embeddings only (0.1)"},
+    {.name = "--beta1", .help = "AdamW (0.9)"},
+    {.name = "--beta2", .help = "AdamW (0.95)"},
+    {.name = "--grad-clip", .help = "largest global norm of the gradient; 0: none (1)"},
+    {.name = "--seed", .help = "of the initial weights and of the order of the data (1337)"},
+    {.name = "--save-every",
+     .help = "checkpoint each N steps and at the end; 0: at the end only (0)"},
+    {.name = "--keep", .help = "newest checkpoints to keep; 0: all (3)"},
+    {.name = "--resume",
+     .help = "go on from the newest usable checkpoint in --out",
+     .is_switch = true},
+    {.name = "--log-every", .help = "print each N-th step (1)"},
+    {.name = "--rendezvous-timeout-seconds", .help = "how long ranks wait for each other (300)"},
+};
+
+}  // namespace
+
+Result<ParsedFlags> parse_train_flags(int argc, const char* const* argv) {
+  CLI::App app("Trains a GPT-2 on a folder of text, alone or as one of several ranks.",
+               "trainer train");
+  Flags values;
+  for (const auto& flag : kFlags) {
+    std::string& value = values[flag.name];
+    if (flag.is_switch) {
+      app.add_flag_callback(
+          flag.name, [&value] { value = "true"; }, flag.help);
+    } else {
+      app.add_option(flag.name, value, flag.help)
+          ->type_name("VALUE")
+          ->take_last()
+          ->required(flag.required);
+    }
+  }
+  ParsedFlags parsed;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    parsed.help = app.help();
+    return parsed;
+  } catch (const CLI::ParseError& failure) {
+    return Error{
+        .code = Code::invalid,
+        .message = std::string(failure.what()) + "; `trainer train --help` lists the flags",
+        .subject = "command line"};
+  }
+  for (const auto& flag : kFlags) {
+    if (app.get_option(flag.name)->count() > 0) parsed.flags[flag.name] = values[flag.name];
+  }
+  return parsed;
+}
+
+}  // namespace tj::trainer

@@ -1,0 +1,205 @@
+#include "trainer/train/plan.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace tj::trainer {
+namespace {
+
+constexpr std::int64_t kCountMax = 1'000'000'000'000;
+constexpr std::int64_t kModelExtentMax = 1'000'000;
+constexpr std::int64_t kWarmupStepsMax = 2000;  // nanoGPT: train.py
+constexpr std::int64_t kRendezvousSecondsMax = 86'400;
+
+template <typename T>
+struct Range {
+  T min;
+  T max;
+};
+
+/// Takes flags one by one, writes the table as it goes, and keeps the first error.
+class Reader {
+ public:
+  explicit Reader(const Flags& flags) : flags_(flags) {}
+
+  std::string text(const std::string& name) {
+    const auto found = flags_.find(name);
+    const std::string value = found == flags_.end() ? "" : found->second;
+    if (value.empty()) fail(name, value, "it must name a folder");
+    note(name, value, "flag");
+    return value;
+  }
+
+  std::int64_t whole(const std::string& name, Setting otherwise, Range<std::int64_t> range) {
+    const std::string rule = range.max >= kCountMax
+                                 ? "it must be a whole number from " + std::to_string(range.min)
+                                 : "it must be a whole number from " + std::to_string(range.min) +
+                                       " to " + std::to_string(range.max);
+    return number<std::int64_t>(name, std::move(otherwise), range, rule);
+  }
+
+  double real(const std::string& name, Setting otherwise, Range<double> range,
+              const std::string& rule) {
+    return number<double>(name, std::move(otherwise), range, rule);
+  }
+
+  bool is_set(const std::string& name) {
+    const bool given = flags_.contains(name);
+    note(name, given ? "yes" : "no", given ? "flag" : "default");
+    return given;
+  }
+
+  void note(const std::string& name, std::string value, std::string origin) {
+    const std::string shown = name.starts_with("--") ? name.substr(2) : name;
+    settings.push_back({.name = shown, .value = std::move(value), .origin = std::move(origin)});
+  }
+
+  void fail(const std::string& name, const std::string& value, const std::string& rule) {
+    if (!error)
+      error =
+          Error{.code = Code::invalid, .message = "is \"" + value + "\"; " + rule, .subject = name};
+  }
+
+  std::vector<Setting> settings;
+  std::optional<Error> error;
+
+ private:
+  template <typename T>
+  T number(const std::string& name, Setting otherwise, Range<T> range, const std::string& rule) {
+    const auto found = flags_.find(name);
+    const bool given = found != flags_.end();
+    const std::string& text = given ? found->second : otherwise.value;
+    T value{};
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool parsed = failure == std::errc{} && end == text.data() + text.size();
+    if (!parsed || !(value >= range.min && value <= range.max)) {
+      fail(name, text, rule);
+      value = range.min > T{} ? range.min
+                              : T{1};  // what follows from it is not used, but must not trap
+    }
+    note(name, text, given ? "flag" : otherwise.origin);
+    return value;
+  }
+
+  const Flags& flags_;
+};
+
+Setting from_default(std::string value) {
+  return {.name = "", .value = std::move(value), .origin = "default"};
+}
+
+void read_model(Reader& reader, const Gpt2Preset& preset, TrainPlan& plan) {
+  const auto from_preset = [&](std::int64_t value) {
+    return Setting{
+        .name = "", .value = std::to_string(value), .origin = "preset " + std::string(preset.name)};
+  };
+  const Range<std::int64_t> extent{1, kModelExtentMax};
+  plan.model.layers = reader.whole("--layers", from_preset(preset.model.layers), extent);
+  plan.model.heads = reader.whole("--heads", from_preset(preset.model.heads), extent);
+  plan.model.width = reader.whole("--width", from_preset(preset.model.width), extent);
+  plan.model.context = reader.whole("--seq-len", from_preset(preset.model.context), extent);
+  plan.model.vocabulary = preset.model.vocabulary;
+  if (plan.model.width % plan.model.heads != 0) {
+    reader.fail("--heads", std::to_string(plan.model.heads),
+                "it must divide the width, " + std::to_string(plan.model.width));
+  }
+  reader.note("vocabulary", std::to_string(plan.model.vocabulary),
+              "computed: one token for each byte");
+  if (!reader.error)
+    reader.note("parameters", grouped(parameter_count(plan.model)), "computed from the model");
+}
+
+void read_batch(Reader& reader, const Gpt2Preset& preset, int world_size, TrainPlan& plan) {
+  const std::string origin = "preset " + std::string(preset.name);
+  const Range<std::int64_t> count{1, kCountMax};
+  plan.schedule.steps = reader.whole("--steps", {"", std::to_string(preset.steps), origin}, count);
+  plan.batch_size =
+      reader.whole("--batch-size", {"", std::to_string(preset.batch_size), origin}, count);
+  plan.accumulation = reader.whole("--accumulation", from_default("1"), count);
+  reader.note("world size", std::to_string(world_size), "launch environment");
+  if (plan.accumulation > kCountMax / world_size) return;
+  const std::int64_t shares = world_size * plan.accumulation;
+  plan.micro_batch = plan.batch_size / shares;
+  if (plan.batch_size % shares != 0) {
+    const std::int64_t nearest = std::max<std::int64_t>(1, plan.micro_batch) * shares;
+    reader.fail("--batch-size", std::to_string(plan.batch_size),
+                "it must be a multiple of ranks x accumulation = " + std::to_string(world_size) +
+                    " x " + std::to_string(plan.accumulation) + " = " + std::to_string(shares) +
+                    ", such as " + std::to_string(nearest));
+  }
+  reader.note("micro-batch", std::to_string(plan.micro_batch),
+              "computed: batch-size / world size / accumulation");
+}
+
+void read_schedule(Reader& reader, const Gpt2Preset& preset, TrainPlan& plan) {
+  constexpr double kInfinity = std::numeric_limits<double>::max();
+  Schedule& schedule = plan.schedule;
+  schedule.lr = reader.real(
+      "--lr", {"", number_text(preset.lr), "preset " + std::string(preset.name)},
+      {std::numeric_limits<double>::denorm_min(), kInfinity}, "it must be a number greater than 0");
+  schedule.min_lr = reader.real(
+      "--min-lr", {"", number_text(schedule.lr / 10), "computed: lr / 10"}, {0, schedule.lr},
+      "it must be a number from 0 to the learning rate, " + number_text(schedule.lr));
+  const std::int64_t warmup = std::min(kWarmupStepsMax, schedule.steps / 10);
+  schedule.warmup_steps = reader.whole(
+      "--warmup-steps", {"", std::to_string(warmup), "computed: steps / 10, at most 2000"},
+      {0, kCountMax});
+}
+
+void read_optimizer(Reader& reader, TrainPlan& plan) {
+  constexpr double kInfinity = std::numeric_limits<double>::max();
+  const std::string beta_rule = "it must be a number from 0 to less than 1";
+  const Range<double> beta_range{0, std::nextafter(1.0, 0.0)};
+  const std::string rule = "it must be a number from 0";
+  auto& optimizer = plan.optimizer;
+  optimizer.weight_decay = reader.real("--weight-decay", from_default("0.1"), {0, kInfinity}, rule);
+  optimizer.beta1 = reader.real("--beta1", from_default("0.9"), beta_range, beta_rule);
+  optimizer.beta2 = reader.real("--beta2", from_default("0.95"), beta_range, beta_rule);
+  plan.grad_clip = reader.real("--grad-clip", from_default("1"), {0, kInfinity}, rule);
+}
+
+void read_run(Reader& reader, TrainPlan& plan) {
+  const Range<std::int64_t> from_zero{0, kCountMax};
+  plan.seed = static_cast<std::uint64_t>(reader.whole("--seed", from_default("1337"), from_zero));
+  plan.save_every = reader.whole("--save-every", from_default("0"), from_zero);
+  plan.keep = reader.whole("--keep", from_default("3"), from_zero);
+  plan.resume = reader.is_set("--resume");
+  plan.log_every = reader.whole("--log-every", from_default("1"), {1, kCountMax});
+  plan.rendezvous_timeout = std::chrono::seconds(reader.whole(
+      "--rendezvous-timeout-seconds", from_default("300"), {1, kRendezvousSecondsMax}));
+}
+
+}  // namespace
+
+Result<TrainPlan> make_plan(const Flags& flags, int world_size) {
+  Reader reader(flags);
+  const auto model = flags.find("--model");
+  const std::string name =
+      model == flags.end() ? std::string(gpt2_presets().front().name) : model->second;
+  const auto preset = find_gpt2_preset(name);
+  if (!preset) {
+    std::string names;
+    for (const auto& known : gpt2_presets())
+      names += (names.empty() ? "" : ", ") + std::string(known.name);
+    return Error{.code = Code::invalid,
+                 .message = "is \"" + name + "\"; it must be one of " + names,
+                 .subject = "--model"};
+  }
+  TrainPlan plan;
+  plan.model_name = name;
+  reader.note("model", name, model == flags.end() ? "default" : "flag");
+  read_model(reader, *preset, plan);
+  plan.data = reader.text("--data");
+  plan.out = reader.text("--out");
+  read_batch(reader, *preset, world_size, plan);
+  read_schedule(reader, *preset, plan);
+  read_optimizer(reader, plan);
+  read_run(reader, plan);
+  if (reader.error) return *reader.error;
+  plan.settings = std::move(reader.settings);
+  return plan;
+}
+
+}  // namespace tj::trainer

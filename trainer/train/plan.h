@@ -1,0 +1,47 @@
+// Everything a run does, decided before it starts: flags, presets and the number of ranks become
+// one TrainPlan. Pure.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "contract/result.h"
+#include "trainer/models/gpt2_config.h"
+#include "trainer/report/settings.h"
+#include "trainer/train/flags.h"
+#include "trainer/train/schedule.h"
+
+namespace tj::trainer {
+
+struct AdamWOptions {
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double weight_decay = 0.1;
+  bool operator==(const AdamWOptions&) const = default;
+};
+
+struct TrainPlan {
+  std::string model_name;
+  Gpt2Config model;
+  std::string data;
+  std::string out;
+  std::int64_t batch_size = 0;  // sequences per optimizer step, over all ranks
+  std::int64_t accumulation = 1;
+  std::int64_t micro_batch = 0;  // sequences of one rank in one pass
+  Schedule schedule;
+  AdamWOptions optimizer;
+  double grad_clip = 1;  // 0: none
+  std::uint64_t seed = 0;
+  std::int64_t save_every = 0;  // 0: at the end only
+  std::int64_t keep = 0;        // 0: all
+  bool resume = false;
+  std::int64_t log_every = 1;
+  std::chrono::seconds rendezvous_timeout{0};
+  std::vector<Setting> settings;  // the rows of the start-up table so far
+};
+
+/// Fails with Code::invalid; the error names the flag, its value and what is right.
+Result<TrainPlan> make_plan(const Flags& flags, int world_size);
+
+}  // namespace tj::trainer

@@ -1,0 +1,3 @@
+// The one precompiled header of all units that speak torch: half a minute each without it.
+#pragma once
+#include <torch/torch.h>
