@@ -59,5 +59,8 @@ function(tj_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE tj_flags GTest::gtest_main GTest::gmock ${arg_LINK})
   target_compile_definitions(${name} PRIVATE TJ_SOURCE_DIR="${CMAKE_SOURCE_DIR}" TJ_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  if(NOT arg_LABELS)
+    set(arg_LABELS unit)  # an empty one would be lost, and take TIMEOUT's name with it
+  endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 120)
 endfunction()
