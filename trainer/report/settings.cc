@@ -1,7 +1,7 @@
 #include "trainer/report/settings.h"
 
 #include <algorithm>
-#include <charconv>
+#include <cstdio>
 
 namespace tj::trainer {
 namespace {
@@ -36,9 +36,9 @@ std::string grouped(std::int64_t value) {
 }
 
 std::string number_text(double value) {
-  char buffer[32];
-  const auto [end, failure] = std::to_chars(buffer, buffer + sizeof buffer, value);
-  return failure == std::errc{} ? std::string(buffer, end) : std::string("?");
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
 }
 
 }  // namespace tj::trainer

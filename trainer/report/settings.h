@@ -18,7 +18,7 @@ std::string render_settings(std::span<const Setting> settings);
 
 /// 1115394 -> "1,115,394"
 std::string grouped(std::int64_t value);
-/// The shortest text that reads back as the same number: 0.1, 6e-04.
+/// Six significant digits, and no more than it takes: 0.1, 6e-05.
 std::string number_text(double value);
 
 }  // namespace tj::trainer

@@ -29,7 +29,7 @@ TEST(TrainPlan, defaults_come_from_the_preset) {
   EXPECT_EQ(plan->model, find_gpt2_preset("gpt2-nano")->model);
   EXPECT_EQ(plan->schedule.steps, 300);
   EXPECT_EQ(plan->schedule.warmup_steps, 30);
-  EXPECT_EQ(plan->schedule.min_lr, plan->schedule.lr / 10);
+  EXPECT_DOUBLE_EQ(plan->schedule.min_lr, plan->schedule.lr / 10);
   EXPECT_EQ(plan->micro_batch * 2, plan->batch_size);
   EXPECT_EQ(setting_of(*plan, "layers"), (Setting{"layers", "4", "preset gpt2-nano"}));
   EXPECT_EQ(setting_of(*plan, "model").origin, "default");
