@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <boost/asio/ip/tcp.hpp>
+#include <chrono>
 #include <cstdlib>
 #include <utility>
 
@@ -20,7 +22,32 @@ std::string read_all(int descriptor) {
   close(descriptor);
   return text;
 }
+
+std::string file_text(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  return file < 0 ? std::string() : read_all(file);
+}
 }  // namespace
+
+/// Through etcd's JSON gateway; its address stands on the command line of its process.
+bool ApiServer::compact(const std::string& revision) const {
+  const std::string pid = file_text(dir_ + "/etcd.pid");
+  const std::string command = file_text("/proc/" + pid.substr(0, pid.find('\n')) + "/cmdline");
+  const std::string flag = "--listen-client-urls=http://127.0.0.1:";
+  const std::size_t found = command.find(flag);
+  if (found == std::string::npos) return false;
+  const std::string port = command.c_str() + found + flag.size();  // up to the next NUL
+  boost::asio::ip::tcp::iostream etcd("127.0.0.1", port);
+  etcd.expires_after(std::chrono::seconds(20));
+  const std::string body = "{\"revision\":\"" + revision + "\"}";
+  etcd << "POST /v3/kv/compaction HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\n"
+       << "Content-Type: application/json\r\nContent-Length: " << body.size() << "\r\n\r\n"
+       << body << std::flush;
+  std::string protocol;
+  int status = 0;
+  etcd >> protocol >> status;
+  return status == 200;
+}
 
 Result<void> ApiServer::start() {
   if (const char* given = std::getenv("TJ_TEST_KUBECONFIG")) {

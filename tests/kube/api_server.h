@@ -20,6 +20,8 @@ class ApiServer {
   const std::string& kubeconfig() const { return kubeconfig_; }
   /// A user without any right; "" with a server of somebody else.
   std::string nobody_kubeconfig() const { return dir_.empty() ? "" : dir_ + "/nobody.conf"; }
+  /// Makes etcd forget what was before `revision`, as it does by itself after five minutes.
+  bool compact(const std::string& revision) const;
 
  private:
   std::string kubeconfig_;
