@@ -13,14 +13,14 @@ FROM toolchain AS build-operator
 COPY . .
 RUN cmake --preset release -DTJ_TRAINER=OFF \
  && cmake --build --preset release --target trainingjob-operator \
- && install -D -s build/release/operator/trainingjob-operator /out/bin/trainingjob-operator \
+ && install -D -s -t /out/bin $(find build/release -type f -executable -name trainingjob-operator) \
  && tools/runtime-packages /out/bin/trainingjob-operator >/out/packages
 
 FROM toolchain AS build-trainer
 COPY . .
 RUN cmake --preset release -DTJ_OPERATOR=OFF \
  && cmake --build --preset release --target trainer trainer-engine \
- && install -D -s -t /out/bin build/release/trainer/trainer build/release/trainer/trainer-engine \
+ && install -D -s -t /out/bin $(find build/release -type f -executable -name 'trainer*' ! -name '*.*') \
  && tools/runtime-packages /out/bin/* >/out/packages \
  && mkdir -p /out/lib && cp /cache/libtorch-*/lib/*.so* /out/lib/
 
