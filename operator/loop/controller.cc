@@ -137,12 +137,16 @@ void Controller::Impl::note_problem(Resource resource, const std::optional<Error
     spdlog::info("msg=\"the API server answers again\"");
     return;
   }
-  problems_.insert_or_assign(resource, *problem);
+  Error known = *problem;
+  const bool kind_is_unknown =
+      problem->code == Code::not_found && resource == Resource::training_jobs;
+  if (kind_is_unknown) known.message += "; is the CustomResourceDefinition installed?";
+  problems_.insert_or_assign(resource, known);
   // The subject differs between the three watches, the cause seldom does.
-  const std::string cause = std::string(to_string(problem->code)) + " " + problem->message;
+  const std::string cause = std::string(to_string(known.code)) + " " + known.message;
   if (!problem_log_.opens(cause, alarm_.now())) return;
   spdlog::error("resource={} code={} msg=\"can't watch, will try again\" error={}",
-                to_string(resource), to_string(problem->code), log_value(describe(*problem)));
+                to_string(resource), to_string(known.code), log_value(describe(known)));
 }
 
 /// Once per turn of the loop, however many changes came in.
@@ -173,8 +177,8 @@ void Controller::Impl::finish(const ObjectKey& key, SteadyTime started,
                               const PassOutcome& outcome) {
   const SteadyTime now = alarm_.now();
   metrics_.observe_reconcile(now - started);
-  if (outcome.requeue_after) queue_.add(key, now + *outcome.requeue_after);
   if (outcome.settled) {
+    if (outcome.requeue_after) queue_.add(key, now + *outcome.requeue_after);
     queue_.succeeded(key);
   } else {
     queue_.failed(key, now, std::min(outcome.retry_after, kRetryAfterMax));

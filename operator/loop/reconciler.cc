@@ -95,7 +95,8 @@ void Reconciler::create_children(Pass pass) {
     if (outcome.complete || outcome.create_error) memory.create_error = outcome.create_error;
     memory.refusal = outcome.refusal;
     if (outcome.complete) memory.trouble_log.reset();
-    if (!outcome.complete) report_trouble(*now, outcome.trouble);
+    const bool is_final = outcome.create_error && outcome.refusal == Refusal::invalid;
+    if (!outcome.complete && !is_final) report_trouble(*now, outcome.trouble);
     // What the answers have taught is counted in the status at once.
     pass.job = *now;
     pass.plan = decide(*now);

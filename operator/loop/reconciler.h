@@ -21,8 +21,8 @@ namespace tj {
 /// `settled`: nothing is left to do until something changes, or until `requeue_after`.
 struct PassOutcome {
   bool settled = true;
-  std::chrono::milliseconds retry_after{0};  // not settled: the server's wish
-  std::optional<std::chrono::milliseconds> requeue_after;
+  std::chrono::milliseconds retry_after{0};                // not settled: the server's wish
+  std::optional<std::chrono::milliseconds> requeue_after;  // settled, for now
   std::optional<Resource> stale;  // this cache is behind the server, provably
 };
 

@@ -117,6 +117,23 @@ TEST(Ownership, a_busy_server_is_left_alone_for_as_long_as_it_asks) {
   EXPECT_EQ(world.requests("create pods"), asked + 1);
 }
 
+TEST(Ownership, a_status_that_may_not_be_written_is_tried_with_backoff_and_nothing_follows) {
+  World world;
+  world.api().set_request_fault([](const Request& request) -> std::optional<RequestFault> {
+    if (request.verb != Verb::patch_status) return std::nullopt;
+    return RequestFault{RequestFault::Kind::fail_before,
+                        Error{Code::forbidden, "trainingjobs/status is forbidden", "", {}}};
+  });
+  world.start_controller();
+  world.create_job("a", 2);
+  world.pass(10min);
+  EXPECT_LE(world.requests("patch"), 30);
+  EXPECT_EQ(world.requests("create"), 0);
+  world.api().set_request_fault(nullptr);
+  world.pass(2min);
+  EXPECT_EQ(world.phase("a"), "Starting");
+}
+
 /// A creation took effect, its answer and its line in the watch were lost, and the stream went on.
 TEST(Ownership, a_pod_that_the_cache_has_missed_is_found_and_the_list_taken_again) {
   World world;
