@@ -157,10 +157,10 @@ int run(const TrainPlan& plan, const ProcessEnv& env) {
       end = train({.plan = plan, .text = *inputs.text, .communicator = communicator});
     }
   } catch (const PeerLostError& lost) {
-    return fail({.exit_code = exit_code::kPeerLost, .reason = "PeerLost", .message = lost.what()},
-                env, {});
+    end.failure = peer_lost(lost);
   }
-  communicator.finish();
+  const bool all_are_there = !end.failure || end.failure->exit_code != exit_code::kPeerLost;
+  if (all_are_there) communicator.finish();
   if (end.failure) return fail(*end.failure, env, end.last_step);
   return exit_code::kDone;
 }

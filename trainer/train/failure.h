@@ -21,4 +21,8 @@ struct PeerLostError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+inline Failure peer_lost(const PeerLostError& lost) {
+  return {.exit_code = exit_code::kPeerLost, .reason = "PeerLost", .message = lost.what()};
+}
+
 }  // namespace tj::trainer

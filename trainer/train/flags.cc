@@ -15,7 +15,7 @@ struct Flag {
 constexpr Flag kFlags[] = {
     {.name = "--model", .help = "gpt2-nano, gpt2-tiny or gpt2-small (default gpt2-nano)"},
     {.name = "--data",
-     .help = "folder of text files, read recursively in order of name",
+     .help = "folder of text files, recursive, joined in order of path with a byte 0 after each",
      .required = true},
     {.name = "--out", .help = "folder for checkpoints and metrics.jsonl", .required = true},
     {.name = "--steps", .help = "optimizer steps in all (preset)"},

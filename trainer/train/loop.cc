@@ -30,9 +30,13 @@ class Loop {
         metrics_file_(std::filesystem::path(plan_.out) / "metrics.jsonl") {}
 
   LoopEnd run() {
-    auto failure = begin();
-    if (!failure) failure = step_until_end();
-    return {.failure = failure, .last_step = step_};
+    try {
+      auto failure = begin();
+      if (!failure) failure = step_until_end();
+      return {.failure = failure, .last_step = step_};
+    } catch (const PeerLostError& lost) {
+      return {.failure = peer_lost(lost), .last_step = step_};
+    }
   }
 
  private:

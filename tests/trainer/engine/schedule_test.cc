@@ -30,8 +30,12 @@ TEST(Schedule, never_leaves_its_bounds_and_falls_after_the_warm_up) {
     const double lr = learning_rate(schedule, step);
     EXPECT_GT(lr, 0);
     EXPECT_LE(lr, schedule.lr);
-    if (step < 30) EXPECT_GT(lr, previous) << step;
-    if (step > 31) EXPECT_LT(lr, previous) << step;
+    if (step < 30) {
+      EXPECT_GT(lr, previous) << step;
+    }
+    if (step > 31) {
+      EXPECT_LT(lr, previous) << step;
+    }
     previous = lr;
   }
 }

@@ -107,6 +107,7 @@ class Loss(EngineTest):
         causes = self.kill_one(2, victim=1)
         self.assertRegex(causes[0], r"^trainer: rank 0: rank 1 on node \S+ was lost$")
         self.assertEqual((self.words(0)["reason"], self.words(0)["rank"]), ("PeerLost", 0))
+        self.assertGreaterEqual(self.words(0)["step"], 3)
 
     def test_a_killed_rank_0_ends_rank_1(self):
         causes = self.kill_one(2, victim=0)

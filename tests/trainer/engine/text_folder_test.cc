@@ -95,14 +95,17 @@ TEST(TextFolder, names_the_file_that_can_not_be_read) {
 TEST(TextFolder, names_what_it_has_no_permission_for) {
   const TemporaryFolder folder;
   const auto file = folder.write("a", "text");
-  fs::permissions(folder.path(),
-                  fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);
+  fs::permissions(folder.path(), fs::perms::all);
   fs::permissions(file, fs::perms::none);
   const bool is_root = ::geteuid() == 0;  // root may read everything: be nobody for a moment
   constexpr uid_t kNobody = 65534;
-  if (is_root) ASSERT_EQ(::seteuid(kNobody), 0);
+  if (is_root) {
+    ASSERT_EQ(::seteuid(kNobody), 0);
+  }
   const std::string error = error_of(folder.path());
-  if (is_root) ASSERT_EQ(::seteuid(0), 0);
+  if (is_root) {
+    ASSERT_EQ(::seteuid(0), 0);
+  }
   EXPECT_EQ(error, "training text " + file.string() + ": can't be read: Permission denied");
 }
 
