@@ -205,7 +205,8 @@ class Loop {
                             .lr = lr_,
                             .seconds = seconds,
                             .tokens = tokens_per_step()};
-    if (step_ % plan_.log_every == 0 || step_ == report.steps) say(step_line(report));
+    const bool is_first_or_last = step_ == 1 || step_ == report.steps;
+    if (step_ % plan_.log_every == 0 || is_first_or_last) say(step_line(report));
     const auto written = append_line(metrics_file_, step_json(report));
     if (written) return std::nullopt;
     return save_failure(written.error());
