@@ -1,4 +1,5 @@
 """The documents against the code: commands, manifests, tables, messages."""
+import json
 import os
 import pathlib
 import re
@@ -168,6 +169,11 @@ class Operating(unittest.TestCase):
         table = markdown.rows(markdown.section(self.document, "Install"))
         described = {word.split(".")[0] for row in table for word in markdown.code_words(row[:1])}
         self.assertEqual(described, set(values))
+
+    def test_the_chart_takes_the_log_levels_of_the_operator(self):
+        levels = json.loads(read("charts/trainingjob-operator/values.schema.json"))["properties"]["logLevel"]["enum"]
+        offered = re.search(r"--log-level.*?IsMember\(\{(.*?)\}\)", read("operator/loop/options.cc"), re.DOTALL).group(1)
+        self.assertEqual(levels, re.findall(r'"(\w+)"', offered))
 
     def test_the_reasons_are_those_of_the_plan(self):
         source = read("operator/plan/plan.cc")
