@@ -17,6 +17,10 @@ namespace {
 /// How long a job whose failed workers all blame a lost peer waits for that peer's own report.
 constexpr std::chrono::milliseconds kCulpritWait{5'000};
 
+/// The kubelet tells of a container's end before the pod's. A pod that runs on for longer than this
+/// holds more than its worker, and is stopped like any other.
+constexpr std::chrono::milliseconds kPodEndWait{10'000};
+
 struct Verdict {
   Phase phase = Phase::pending;
   std::string reason;
@@ -79,6 +83,12 @@ void delete_unless_leaving(Plan& plan, const Pod& pod) {
   if (!pod.meta.deletion_time) plan.actions.push_back(DeletePod{pod.meta.name, pod.meta.uid});
 }
 
+/// Deleting it now would take the log of a worker that has ended with it.
+bool is_about_to_end(const Pod& pod, TimePoint now) {
+  return has_ended(pod) && pod.exit && pod.exit->finished_at &&
+         now < *pod.exit->finished_at + kPodEndWait;
+}
+
 /// A terminal state is final: only the workers that still run are stopped, and counted. Those that
 /// ended stay, so that their logs can be read.
 Plan plan_finished(const Observed& observed, const Gang& gang) {
@@ -87,7 +97,11 @@ Plan plan_finished(const Observed& observed, const Gang& gang) {
     const bool still_runs =
         pod != nullptr && (pod->phase == PodPhase::pending || pod->phase == PodPhase::running ||
                            pod->phase == PodPhase::unknown);
-    if (still_runs) delete_unless_leaving(plan, *pod);
+    if (still_runs && is_about_to_end(*pod, observed.now)) {
+      plan.requeue_after = kPodEndWait;
+    } else if (still_runs) {
+      delete_unless_leaving(plan, *pod);
+    }
   }
   for (const Pod* pod : gang.leftover) delete_unless_leaving(plan, *pod);
   const ReplicaStatus count = count_workers(gang);

@@ -69,7 +69,8 @@ bool Story::change_pods(const std::string& verb, const Words& words) {
   } else if (verb == "exit") {
     Pod& ended = pod(words.at(1));
     const int code = std::stoi(option(words, "code", "0"));
-    ended.phase = code == 0 ? PodPhase::succeeded : PodPhase::failed;
+    const bool pod_runs_on = option(words, "pod", "") == "running";
+    if (!pod_runs_on) ended.phase = code == 0 ? PodPhase::succeeded : PodPhase::failed;
     ended.ready = false;
     ended.exit = ContainerExit{.exit_code = code,
                                .reason = code == 0 ? "Completed" : "Error",
