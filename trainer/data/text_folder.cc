@@ -35,7 +35,7 @@ class Walk {
     if (!seen_.insert(real).second) return {};
     fs::directory_iterator entries(folder, failure);
     for (; !failure && entries != fs::directory_iterator(); entries.increment(failure)) {
-      const auto kept = visit_entry(entries->path());
+      auto kept = visit_entry(entries->path());
       if (!kept) return kept;
     }
     if (failure) return file_error(folder, failure.value());

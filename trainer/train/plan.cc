@@ -26,7 +26,7 @@ class Reader {
 
   std::string text(const std::string& name) {
     const auto found = flags_.find(name);
-    const std::string value = found == flags_.end() ? "" : found->second;
+    std::string value = found == flags_.end() ? "" : found->second;
     if (value.empty()) fail(name, value, "it must name a folder");
     note(name, value, "flag");
     return value;
