@@ -1,16 +1,19 @@
 // A story: a text file of steps and what the plan makes of each, readable without C++. After each
 // step the job is reconciled until nothing is left to do.
 //
-//   job NAME workers=N [uid=U]   the manifest is applied
-//   start RANK...                kubelet starts these workers ("all": every one)
-//   exit RANK code=N [at=S] [pod=running] [message=TEXT...]    a worker's main container ends S
-//   seconds after the start evict RANK                   the pod fails as a whole, without an exit
-//   code waiting RANK REASON TEXT...  a worker can't start vanish RANK                  the pod is
-//   deleted by somebody else, and gone gone                         pods that were asked to stop
-//   have stopped stranger RANK | stranger service NAME another owner's object holds the name refuse
-//   TEXT... | refuse-for-good TEXT... | accept   creations are refused, or no longer leave-behind
-//   the pods there are become those of an earlier attempt delete                       the job is
-//   asked to go now S                        S seconds have passed since the start
+//   job NAME workers=N [uid=U] [invalid=FIELD]   the manifest is applied
+//   start RANK...            kubelet starts these workers ("all": every one)
+//   exit RANK code=N [at=S] [pod=running] [message=TEXT]
+//                            a worker's main container ends at second S; its pod may run on
+//   evict RANK               the pod fails as a whole, without an exit code
+//   waiting RANK REASON TEXT...   a worker can't start
+//   vanish RANK              the pod is deleted by somebody else, and gone
+//   gone                     pods that were asked to stop have stopped
+//   leave-behind             the pods there are become those of an earlier attempt
+//   stranger RANK | stranger service NAME   another owner's object holds the name
+//   refuse TEXT... | refuse-for-good TEXT... | accept   creations are refused, or no longer
+//   delete                   the job is asked to go
+//   now S                    S seconds have passed since the start
 #pragma once
 #include <string>
 #include <vector>
