@@ -111,7 +111,7 @@ def gpt2_nano_shows_its_logs_by_worker_and_by_label():
         expect(re.search(rf"\brank[ =]{rank}\b", text), f"worker {rank} does not name its rank:\n{text[:1500]}")
         expect(not re.search(rf"^.*\brank[ =]{1 - rank}\b.*joined", text, re.MULTILINE), f"worker {rank} joined as the other")
     losses = [float(loss) for loss in re.findall(r"\bloss[ =:]+([0-9.]+)", by_rank[0])]
-    expect(losses and losses[0] > 4.5 and losses[-1] < 2.5, f"the loss went from {losses[:1]} to {losses[-1:]}")
+    expect(losses and losses[0] > 5 and losses[-1] < 2.5, f"the loss went from {losses[:1]} to {losses[-1:]}")
     by_label = kubectl("logs", "-l", "job-name=gpt2-nano", "--tail=-1")
     for rank in (0, 1):
         expect(re.search(rf"\brank[ =]{rank}\b", by_label), f"`kubectl logs -l` does not show rank {rank}")
@@ -148,11 +148,11 @@ def expected_contract(job, rank):
 
 
 def told(job, rank):
-    """The lines of the worker's environment from the first variable of the contract on."""
-    lines = world.logs(f"{job}-worker-{rank}").splitlines()
-    first = next((i for i, line in enumerate(lines) if line.startswith("WORLD_SIZE=")), None)
-    expect(first is not None, f"worker {rank} of {job} has no WORLD_SIZE: {lines[:40]}")
-    return lines[first:]
+    """The variables of the worker in the order of its pod, in which $(NAME) expands, with the values its process saw.
+    A process gets them in no order: the kubelet keeps them in a map."""
+    seen = dict(line.split("=", 1) for line in world.logs(f"{job}-worker-{rank}").splitlines() if "=" in line)
+    names = [variable["name"] for variable in get("pod", f"{job}-worker-{rank}")["spec"]["containers"][0]["env"]]
+    return [f"{name}={seen.get(name)}" for name in names]
 
 
 @story
@@ -181,11 +181,10 @@ def the_contract_stands_before_the_users_own_variables():
     world.apply(manifest)
     until_phase("own", "Succeeded")
     for rank in (0, 1):
-        lines = told("own", rank)
+        variables = told("own", rank)
         contract = expected_contract("own", rank)
-        equal(lines[:len(contract)], contract, f"what worker {rank} was told")
-        own = [line for line in lines[len(contract):] if line.startswith(("FIRST=", "SECOND="))]
-        equal(own, ["FIRST=own-worker-0.own:29500", f"SECOND={rank} of 2"], f"the user's own variables of worker {rank}")
+        equal(variables[:len(contract)], contract, f"what worker {rank} was told")
+        equal(variables[-2:], ["FIRST=own-worker-0.own:29500", f"SECOND={rank} of 2"], f"worker {rank}'s own variables")
     world.delete_job("own")
 
 
