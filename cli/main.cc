@@ -31,7 +31,8 @@ int run(const std::string& file, const tj::LocalRunOptions& options) {
 int validate(const std::string& file) {
   const auto manifest = tj::read_job_manifest(file);
   if (!manifest) return fail(manifest.error());
-  std::printf("%s: TrainingJob %s is valid\n", file.c_str(), manifest->name.c_str());
+  const char* source = file == "-" ? "standard input" : file.c_str();
+  std::printf("%s: TrainingJob %s is valid\n", source, manifest->name.c_str());
   return 0;
 }
 

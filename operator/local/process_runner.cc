@@ -142,6 +142,17 @@ void ProcessRunner::on_pod(const ObjectChange& change) {
   }
 }
 
+/// An emptyDir is empty when its pod begins. What an earlier run of that pod left is kept once, as
+/// its log is.
+void ProcessRunner::set_volumes_aside(const std::string& pod_name) {
+  const fs::path volumes = options_.run_folder / "volumes" / pod_name;
+  const fs::path previous = volumes.string() + ".previous";
+  std::error_code failure;
+  if (!fs::exists(volumes, failure)) return;
+  fs::remove_all(previous, failure);
+  fs::rename(volumes, previous, failure);
+}
+
 void ProcessRunner::accept(const Json& added) {
   const auto bound = api_.objects().bind_pod(key_of(added), options_.node_name);
   if (!bound || bound->at("metadata").at("uid") != added.at("metadata").at("uid"))
@@ -167,6 +178,7 @@ void ProcessRunner::accept(const Json& added) {
   runs_[run->uid] = run;
   reports_[run->name.name] = {.pod = run->name, .log_file = {}};
   write_status(*run);
+  set_volumes_aside(run->key.name);
   start_next(run);
 }
 

@@ -74,6 +74,7 @@ class ProcessRunner {
 
   void on_pod(const ObjectChange& change);
   void accept(const nlohmann::json& pod);
+  void set_volumes_aside(const std::string& pod_name);
   void start_next(const RunPtr& run);
   Result<void> start_container(const RunPtr& run, const nlohmann::json& container,
                                ContainerRun& state);

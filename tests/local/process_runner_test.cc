@@ -265,6 +265,18 @@ TEST_F(ProcessRunnerTest, the_log_of_an_earlier_run_is_kept) {
   EXPECT_EQ(line, "earlier");
 }
 
+TEST_F(ProcessRunnerTest, an_empty_dir_is_empty_and_what_it_held_is_set_aside) {
+  Json pod = shell_pod("a", "ls /scratch; echo $RANDOM > /scratch/file");
+  pod["spec"]["volumes"] = {{{"name", "scratch"}, {"emptyDir", Json::object()}}};
+  pod["spec"]["containers"][0]["volumeMounts"] = {{{"name", "scratch"}, {"mountPath", "/scratch"}}};
+  run_to_end(pod);
+  ASSERT_TRUE(api.objects().remove(Resource::pods, {"default", "a"}).ok());
+  run_to_end(pod);
+  EXPECT_TRUE(lines.empty()) << lines.front();
+  EXPECT_TRUE(fs::exists(folder / "volumes/a/scratch/file"));
+  EXPECT_TRUE(fs::exists(folder / "volumes/a.previous/scratch/file"));
+}
+
 TEST_F(ProcessRunnerTest, a_line_without_end_is_told_in_pieces) {
   run_to_end(shell_pod("a", "head -c 150000 /dev/zero | tr '\\0' x; echo; printf 'cr\\r\\n'"));
   ASSERT_EQ(lines.size(), 4u);
