@@ -3,7 +3,7 @@
 //
 // All that touches the library runs on one thread of its own: the library's sockets, timers and
 // cancellations are not safe against each other on several threads, and one is enough for the
-// rate at which an API server creates pods (docs: measured in tests/kube/create_rate.cc).
+// rate at which an API server creates pods.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -36,6 +36,8 @@ struct RestOptions {
   std::function<void(const RequestObservation&)> observe;
 };
 
+class RestConnection;  // rest_connection.h
+
 class RestKubeApi final : public KubeApi {
  public:
   /// Hands a function to the loop thread; called from the client's thread.
@@ -56,11 +58,7 @@ class RestKubeApi final : public KubeApi {
   std::unique_ptr<WatchStream> watch(WatchRequest request, WatchHandler handler) override;
 
  private:
-  class Shared;
-  class Call;
-  class Stream;
-  class StreamHandle;
-  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<RestConnection> connection_;
 };
 
 }  // namespace tj

@@ -108,7 +108,8 @@ Result<std::string> read_answer(HttpAnswer answer, const std::string& subject) {
   if (answer.status >= 200 && answer.status < 300) return std::move(answer.body);
   Error error{code_of(answer.status), "", subject, seconds_in(answer.retry_after)};
   const json status = json::parse(answer.body, nullptr, false);
-  if (status.is_object() && status.value("kind", json()) == "Status") {
+  const bool from_api_server = status.is_object() && status.value("kind", json()) == "Status";
+  if (from_api_server) {
     const json message = status.value("message", json());
     if (message.is_string()) error.message = message.get<std::string>();
     const json wait = status.value(json::json_pointer("/details/retryAfterSeconds"), json());
@@ -116,6 +117,9 @@ Result<std::string> read_answer(HttpAnswer answer, const std::string& subject) {
       error.retry_after = std::chrono::seconds(wait.get<std::int32_t>());
     }
   }
+  // A 404 of a proxy, or of a server that has not loaded our CRD yet, says nothing about the
+  // object.
+  if (!from_api_server && error.code != Code::forbidden) error.code = Code::unavailable;
   const std::string code = "HTTP " + std::to_string(answer.status);
   if (error.message.empty()) {
     error.message = code + ": " + answer.body.substr(0, kBodyInMessageMax);

@@ -183,6 +183,14 @@ TEST_F(RestClient, an_answer_that_is_no_status_keeps_its_number_and_text) {
   EXPECT_EQ(error_of(get_pod()).message, "HTTP 502: <html>bad gateway</html>");
 }
 
+TEST_F(RestClient, a_404_that_is_not_the_api_servers_says_nothing_of_the_object) {
+  serve([](const std::string&) { return reply(404, "404 page not found"); });
+  connect();
+  const Error error = error_of(get_pod());
+  EXPECT_EQ(error.code, Code::unavailable);
+  EXPECT_EQ(error.message, "HTTP 404: 404 page not found");
+}
+
 TEST_F(RestClient, retry_after_is_read_from_header_and_body) {
   std::string headers = "Retry-After: 7\r\n";
   std::string body = status_body(429, "slow down");
@@ -261,12 +269,16 @@ TEST_F(RestClient, a_token_file_that_is_missing_is_named) {
   KubeConfig config = config_for(server_->url());
   config.token_file = "/nonexistent/token";
   connect(config);
-  EXPECT_THAT(describe(error_of(get_pod())), HasSubstr("/nonexistent/token: can't be read"));
+  const Error error = error_of(get_pod());
+  EXPECT_EQ(error.code, Code::forbidden) << "not_found would mean the pod";
+  EXPECT_THAT(error.message, HasSubstr("/nonexistent/token: can't be read"));
 }
 
 TEST_F(RestClient, a_config_that_can_not_be_used_fails_each_request) {
   connect({.server = "https://127.0.0.1:1", .ca_pem = "no certificate", .ca_source = "ca.crt"});
-  EXPECT_EQ(describe(error_of(get_pod())), "ca.crt: holds no PEM certificate");
+  const Error error = error_of(get_pod());
+  EXPECT_EQ(error.code, Code::unavailable) << "invalid would mean the object";
+  EXPECT_EQ(error.message, "ca.crt: holds no PEM certificate");
 }
 
 TEST_F(RestClient, writes_carry_method_type_and_body) {
