@@ -19,7 +19,7 @@ run: build  ## sets everything up and runs the example job here, as local proces
 
 build:  ## sets everything up and builds tj and the trainer (build/dev/cli, build/dev/trainer)
 	tools/deps build
-	cmake --preset dev --log-level=WARNING
+	cmake --preset dev --log-level=WARNING >/dev/null
 	cmake --build --preset dev --target tj trainer trainer-engine
 
 test:  ## sets everything up and runs all tests, a real two-node Kubernetes included
@@ -29,7 +29,7 @@ test:  ## sets everything up and runs all tests, a real two-node Kubernetes incl
 check:  ## static checks only: format, lint, clang-tidy
 	tools/deps build
 	tools/deps check
-	cmake --preset dev --log-level=WARNING
+	cmake --preset dev --log-level=WARNING >/dev/null
 	tools/check/all
 
 format:  ## formats the C++ sources

@@ -5,7 +5,7 @@ A line `...` stands for any number of lines, `...` within a line for anything. O
 import re
 import subprocess
 
-SECONDS_MAX = 300
+SECONDS_MAX = 600
 
 
 def steps(text):
@@ -37,6 +37,13 @@ def matches(expected, output):
     if output and not output.endswith("\n"):
         output += "\n"
     return pattern(expected).fullmatch(output) is not None
+
+
+def missing(expected, output):
+    """The expected lines that no line of the output matches, whatever the order: of programs that run side by side."""
+    lines = [f"{line}\n" for line in output.splitlines()]
+    wanted = [line for line in expected if line.strip() not in ("", "...")]
+    return [line for line in wanted if not any(pattern([line]).fullmatch(printed) for printed in lines)]
 
 
 def run(command, folder, env):
