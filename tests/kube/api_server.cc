@@ -63,9 +63,11 @@ Result<void> ApiServer::start() {
   const std::string tool = TJ_SOURCE_DIR "/tools/cluster/apiserver";
   // Says the path and closes its output once the server is up, then waits for our end to close.
   const char* const script =
-      "trap '' INT; $0 up $1 || exit 1; exec >&-; cat >/dev/null; $0 down $1; rm -rf $1";
+      "$0 up $1 || { $0 down $1; rm -rf $1; exit 1; }; exec >&-; cat >/dev/null; $0 "
+      "down $1; rm -rf $1";
   starter_ = fork();
   if (starter_ == 0) {
+    setsid();  // a signal to the test's group must not hit the one who cleans up
     dup2(leash[0], 0);
     dup2(output[1], 1);
     execl("/bin/bash", "bash", "-c", script, tool.c_str(), folder.c_str(), nullptr);
