@@ -25,16 +25,16 @@ RUN cmake --preset release -DTJ_OPERATOR=OFF \
  && mkdir -p /out/lib && cp /cache/libtorch-*/lib/*.so* /out/lib/
 
 FROM ${BASE} AS operator
-RUN --mount=type=bind,from=build-operator,source=/out,target=/out \
-    apt-get update -q && xargs -a /out/packages apt-get install -y -q --no-install-recommends \
+COPY --from=build-operator /out/packages /usr/share/trainingjob/packages
+RUN apt-get update -q && xargs -a /usr/share/trainingjob/packages apt-get install -y -q --no-install-recommends \
  && rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/*
 COPY --from=build-operator /out/bin/trainingjob-operator /usr/local/bin/
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/trainingjob-operator"]
 
 FROM ${BASE} AS trainer
-RUN --mount=type=bind,from=build-trainer,source=/out,target=/out \
-    apt-get update -q && xargs -a /out/packages apt-get install -y -q --no-install-recommends \
+COPY --from=build-trainer /out/packages /usr/share/trainingjob/packages
+RUN apt-get update -q && xargs -a /usr/share/trainingjob/packages apt-get install -y -q --no-install-recommends \
  && rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/*
 COPY --from=build-trainer /out/lib /usr/local/lib/trainingjob
 RUN echo /usr/local/lib/trainingjob >/etc/ld.so.conf.d/trainingjob.conf && ldconfig
