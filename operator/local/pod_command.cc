@@ -227,7 +227,7 @@ std::string find_program(const std::string& command, const std::string& path) {
   std::size_t begin = 0;
   while (begin <= path.size()) {
     const auto end = std::min(path.find(':', begin), path.size());
-    const std::string candidate = path.substr(begin, end - begin) + "/" + command;
+    std::string candidate = path.substr(begin, end - begin) + "/" + command;
     std::error_code ignored;
     const bool runs = std::filesystem::is_regular_file(candidate, ignored) &&
                       access(candidate.c_str(), X_OK) == 0;
