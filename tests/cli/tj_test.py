@@ -239,10 +239,14 @@ class CommandLine(Story):
         result = self.tj("validate", "-f", "env-dump.yaml")
         self.assertEqual((result.returncode, result.stdout), (0, "env-dump.yaml: TrainingJob env-dump is valid\n"))
 
-    def test_scalars_follow_yaml_1_2(self):
+    def test_scalars_mean_what_they_mean_to_kubectl(self):
         text = (self.folder / "env-dump.yaml").read_text()
-        (self.folder / "core.yaml").write_text(text.replace("replicas: 2", "replicas: 0x2").replace("$(RANK)", "yes"))
+        (self.folder / "core.yaml").write_text(text.replace("replicas: 2", "replicas: 0x2"))
         self.assertEqual(self.tj("validate", "-f", "core.yaml").returncode, 0)
+        (self.folder / "yes.yaml").write_text(text.replace('"rank $(RANK) of $(WORLD_SIZE)"', "yes"))
+        self.assertEqual(self.tj("validate", "-f", "yes.yaml").stderr,
+                         "yes.yaml: spec.replicaSpecs.Worker.template.spec.containers[0].env[0].value: is true; "
+                         "it must be a text: put it in quotes\n")
         (self.folder / "text.yaml").write_text(text.replace("replicas: 2", 'replicas: "2"'))
         self.assertEqual(self.tj("validate", "-f", "text.yaml").stderr,
                          'text.yaml: spec.replicaSpecs.Worker.replicas: is "2"; it must be a whole number from 1 to 10000\n')
