@@ -18,11 +18,8 @@ ApplyOutcome failure(const Error& error) {
           .trouble = describe(error)};
 }
 
-ApplyOutcome refused(Refusal refusal, std::string message) {
-  return {.complete = false,
-          .create_error = message,
-          .refusal = refusal,
-          .trouble = std::move(message)};
+ApplyOutcome refused(Refusal refusal, const std::string& message) {
+  return {.complete = false, .create_error = message, .refusal = refusal, .trouble = message};
 }
 
 ApplyOutcome not_yet(std::string trouble) {
