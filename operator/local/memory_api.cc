@@ -29,24 +29,13 @@ Result<std::string> dumped(Result<Json> result) {
   return result->dump();
 }
 
-const char* verb_text(Verb verb) {
-  switch (verb) {
-    case Verb::get: return "get";
-    case Verb::list: return "list";
-    case Verb::create: return "create";
-    case Verb::patch_status: return "patch";
-    case Verb::remove: return "delete";
-  }
-  return "";
-}
-
 std::string log_line(const Request& request) {
   std::string name = request.name;
   if (request.verb == Verb::create) {
     if (const auto body = parse_body(request.body); body && body->contains("metadata"))
       name = key_of(*body).name;
   }
-  return std::string(verb_text(request.verb)) + " " + qualified_name(request.resource) + " " +
+  return std::string(to_string(request.verb)) + " " + qualified_name(request.resource) + " " +
          to_string(ObjectKey{request.ns, name});
 }
 

@@ -107,8 +107,7 @@ Plan plan_finished(const Observed& observed, const Gang& gang) {
   const ReplicaStatus count = count_workers(gang);
   plan.status.workers.active = count.active;
   plan.status.workers.ready = count.ready;
-  plan.status.ready_text =
-      std::to_string(count.ready) + "/" + std::to_string(plan.status.workers.desired);
+  plan.status.ready_text = ready_text(plan.status.workers);
   return plan;
 }
 
