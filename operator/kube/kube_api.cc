@@ -11,6 +11,22 @@ const char* to_string(Resource resource) {
     case Resource::pods: return "pods";
     case Resource::services: return "services";
     case Resource::events: return "events";
+    case Resource::leases: return "leases";
+    case Resource::nodes: return "nodes";
+    case Resource::network_policies: return "networkpolicies";
+  }
+  return "unknown";
+}
+
+const char* api_version_of(Resource resource) {
+  switch (resource) {
+    case Resource::training_jobs: return names::kApiVersion;
+    case Resource::pods:
+    case Resource::services:
+    case Resource::events:
+    case Resource::nodes: return "v1";
+    case Resource::leases: return "coordination.k8s.io/v1";
+    case Resource::network_policies: return "networking.k8s.io/v1";
   }
   return "unknown";
 }
@@ -20,6 +36,7 @@ const char* to_string(Verb verb) {
     case Verb::get: return "get";
     case Verb::list: return "list";
     case Verb::create: return "create";
+    case Verb::replace: return "update";
     case Verb::patch_status: return "patch";
     case Verb::remove: return "delete";
   }

@@ -2,6 +2,7 @@
 // RestKubeApi (kube/rest_kube_api.h) speaks to a real server, MemoryApi (local/memory_api.h) is one
 // in memory.
 #pragma once
+#include <array>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -12,12 +13,18 @@
 
 namespace tj {
 
-enum class Resource { training_jobs, pods, services, events };
+/// Nodes belong to no namespace; of the others each object is in one.
+enum class Resource { training_jobs, pods, services, events, leases, nodes, network_policies };
+inline constexpr std::array kResources = {
+    Resource::training_jobs, Resource::pods,  Resource::services,        Resource::events,
+    Resource::leases,        Resource::nodes, Resource::network_policies};
 /// "trainingjobs", "pods", ...: the path segment and the metrics label.
 const char* to_string(Resource resource);
+/// "v1", "kubebrain.io/v1", ...: of the objects, and the path's beginning.
+const char* api_version_of(Resource resource);
 
-enum class Verb { get, list, create, patch_status, remove };
-const char* to_string(Verb verb);  // "get", "list", "create", "patch", "delete"
+enum class Verb { get, list, create, replace, patch_status, remove };
+const char* to_string(Verb verb);  // "get", "list", "create", "update", "patch", "delete"
 
 inline constexpr std::chrono::milliseconds kRequestDeadline{15'000};
 inline constexpr int kListPageMax = 500;
@@ -25,10 +32,13 @@ inline constexpr int kListPageMax = 500;
 struct Request {
   Verb verb = Verb::get;
   Resource resource = Resource::pods;
-  std::string ns;    // empty: all namespaces (list only)
+  std::string ns;    // empty: all namespaces (list), or a resource that has none
   std::string name;  // empty for list and create
-  std::string body;  // JSON; create: the object, patch_status: a merge patch, remove: DeleteOptions
+  /// JSON; create: the object, replace: the object with the resourceVersion it was read at,
+  /// patch_status: a merge patch, remove: DeleteOptions.
+  std::string body;
   std::string label_selector;                             // list
+  std::string field_selector;                             // list
   std::string continue_token;                             // list: the next page
   std::chrono::milliseconds deadline = kRequestDeadline;  // of the whole request
 };

@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
-#include "contract/names.h"
-
 namespace tj {
 namespace {
 using nlohmann::json;
@@ -13,8 +11,9 @@ using nlohmann::json;
 constexpr std::size_t kBodyInMessageMax = 200;
 
 std::string collection_path(Resource resource, const std::string& ns) {
-  const bool ours = resource == Resource::training_jobs;
-  std::string path = ours ? std::string("/apis/") + names::kApiVersion : "/api/v1";
+  const std::string version = api_version_of(resource);
+  const bool is_core = version.find('/') == std::string::npos;
+  std::string path = (is_core ? "/api/" : "/apis/") + version;
   if (!ns.empty()) path += "/namespaces/" + percent_encode(ns);
   return path + "/" + to_string(resource);
 }
@@ -74,11 +73,16 @@ HttpCall http_call(const Request& request) {
     case Verb::get: break;
     case Verb::list:
       add_parameter(call.target, "labelSelector", request.label_selector);
+      add_parameter(call.target, "fieldSelector", request.field_selector);
       add_parameter(call.target, "limit", std::to_string(kListPageMax));
       add_parameter(call.target, "continue", request.continue_token);
       break;
     case Verb::create:
       call.method = "POST";
+      call.content_type = "application/json";
+      break;
+    case Verb::replace:
+      call.method = "PUT";
       call.content_type = "application/json";
       break;
     case Verb::patch_status:

@@ -52,6 +52,12 @@ Result<LabelSelector> LabelSelector::parse(const std::string& text) {
   return selector;
 }
 
+std::vector<std::string> LabelSelector::keys() const {
+  std::vector<std::string> keys;
+  for (const Requirement& requirement : requirements_) keys.push_back(requirement.key);
+  return keys;
+}
+
 bool LabelSelector::matches(const Labels& labels) const {
   for (const Requirement& requirement : requirements_) {
     const auto found = labels.find(requirement.key);

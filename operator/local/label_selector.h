@@ -1,5 +1,6 @@
-// Kubernetes label selectors as the operator and its tests use them: `key`, `!key`, `key=value`,
-// `key!=value`, joined by commas. The in-memory API server answers lists and watches with it.
+// Kubernetes label and field selectors as the operator and its tests use them: `key`, `!key`,
+// `key=value`, `key!=value`, joined by commas. The in-memory API server answers lists and watches
+// with it.
 #pragma once
 #include <map>
 #include <string>
@@ -16,6 +17,8 @@ class LabelSelector {
   /// Empty text selects everything. Fails with Code::invalid on what it can't read.
   static Result<LabelSelector> parse(const std::string& text);
   bool matches(const Labels& labels) const;
+  /// What it asks about.
+  std::vector<std::string> keys() const;
 
  private:
   enum class Operator { exists, absent, equal, not_equal };

@@ -118,9 +118,13 @@ Result<std::string> MemoryApi::effect(const Request& request) {
   switch (request.verb) {
     case Verb::get: return dumped(store_.get(request.resource, key));
     case Verb::list:
-      return dumped(store_.list(request.resource, request.ns, request.label_selector,
+      return dumped(store_.list(request.resource,
+                                {request.ns, request.label_selector, request.field_selector},
                                 request.continue_token));
     case Verb::create: return dumped(store_.create(request.resource, request.ns, *std::move(body)));
+    case Verb::replace:
+      if (key_of(*body) != key) return invalid(request, "the object's name is not the request's");
+      return dumped(store_.replace(request.resource, *std::move(body)));
     case Verb::patch_status: return dumped(store_.patch_status(request.resource, key, *body));
     case Verb::remove: return dumped(store_.remove(request.resource, key, *body));
   }

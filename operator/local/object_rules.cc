@@ -14,22 +14,54 @@ const char* kind_of(Resource resource) {
     case Resource::pods: return "Pod";
     case Resource::services: return "Service";
     case Resource::events: return "Event";
+    case Resource::leases: return "Lease";
+    case Resource::nodes: return "Node";
+    case Resource::network_policies: return "NetworkPolicy";
   }
   return "";
 }
 
-const char* api_version_of(Resource resource) {
-  return resource == Resource::training_jobs ? names::kApiVersion : "v1";
+namespace {
+
+/// ".kubebrain.io"; nothing for the core group.
+std::string group_suffix(Resource resource) {
+  const std::string version = api_version_of(resource);
+  const auto slash = version.find('/');
+  return slash == std::string::npos ? "" : "." + version.substr(0, slash);
 }
+
+std::vector<const char*> selectable_fields(Resource resource) {
+  switch (resource) {
+    case Resource::pods:
+      return {"metadata.name", "metadata.namespace", "spec.nodeName", "status.phase"};
+    case Resource::events:
+      return {"metadata.name",
+              "metadata.namespace",
+              "involvedObject.kind",
+              "involvedObject.namespace",
+              "involvedObject.name",
+              "involvedObject.uid",
+              "reason",
+              "type"};
+    default: return {"metadata.name", "metadata.namespace"};
+  }
+}
+
+}  // namespace
 
 std::string qualified_name(Resource resource) {
-  switch (resource) {
-    case Resource::training_jobs: return std::string(names::kPlural) + "." + names::kApiGroup;
-    case Resource::pods: return "pods";
-    case Resource::services: return "services";
-    case Resource::events: return "events";
+  return to_string(resource) + group_suffix(resource);
+}
+
+LabelSelector::Labels fields_of(Resource resource, const Json& object) {
+  LabelSelector::Labels fields;
+  for (const std::string name : selectable_fields(resource)) {
+    const auto dot = name.find('.');
+    fields[name] = dot == std::string::npos ? text_at(object, name.c_str())
+                                            : text_at(part(object, name.substr(0, dot).c_str()),
+                                                      name.substr(dot + 1).c_str());
   }
-  return "";
+  return fields;
 }
 
 LabelSelector::Labels labels_of(const Json& object) {
@@ -83,10 +115,9 @@ Error conflict(Resource resource, const ObjectKey& key, const std::string& why) 
 }
 
 Error invalid(Resource resource, const ObjectKey& key, const std::string& why) {
-  const std::string group = resource == Resource::training_jobs ? ".kubebrain.io" : "";
   return failure(
       Code::invalid, resource, key,
-      std::string(kind_of(resource)) + group + " \"" + key.name + "\" is invalid: " + why);
+      kind_of(resource) + group_suffix(resource) + " \"" + key.name + "\" is invalid: " + why);
 }
 
 std::string text_at(const Json& object, const char* field) {
@@ -101,7 +132,19 @@ const Json& part(const Json& object, const char* field) {
 }
 
 bool has_generation(Resource resource) {
-  return resource == Resource::training_jobs || resource == Resource::pods;
+  return resource == Resource::training_jobs || resource == Resource::pods ||
+         resource == Resource::network_policies;
+}
+
+bool has_namespace(Resource resource) { return resource != Resource::nodes; }
+
+bool has_own_status(Resource resource) {
+  return resource == Resource::training_jobs || resource == Resource::pods ||
+         resource == Resource::services;
+}
+
+bool needs_version(Resource resource) {
+  return resource == Resource::training_jobs || resource == Resource::leases;
 }
 
 void complete_pod(Json& pod) {

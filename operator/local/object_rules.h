@@ -13,12 +13,13 @@
 
 namespace tj {
 
-/// "Pod", "v1" and so on: what a resource's objects are.
+/// "Pod" and so on: what a resource's objects are.
 const char* kind_of(Resource resource);
-const char* api_version_of(Resource resource);
 /// "pods" or "trainingjobs.kubebrain.io": as error messages name it.
 std::string qualified_name(Resource resource);
 LabelSelector::Labels labels_of(const nlohmann::json& object);
+/// What a field selector may name, as the real server has it: each name once, "" without a value.
+LabelSelector::Labels fields_of(Resource resource, const nlohmann::json& object);
 ObjectKey key_of(const nlohmann::json& object);
 
 namespace object_rules {
@@ -38,6 +39,11 @@ std::string text_at(const Json& object, const char* field);
 const Json& part(const Json& object, const char* field);
 
 bool has_generation(Resource resource);
+bool has_namespace(Resource resource);
+/// The status is no client's to write at create.
+bool has_own_status(Resource resource);
+/// A replace must name the version it was made from.
+bool needs_version(Resource resource);
 /// Empty: valid. `check` may be empty.
 std::string why_invalid(Resource resource, const Json& object, const JobCheck& check);
 /// The defaults that a server writes into a new pod, as far as they decide anything here.

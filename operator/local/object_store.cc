@@ -33,8 +33,8 @@ Result<Json> ObjectStore::create(Resource resource, const std::string& ns, Json 
   if (text_at(meta, "name").empty() && !text_at(meta, "generateName").empty()) {
     meta["name"] = text_at(meta, "generateName") + std::string(digits).substr(7);
   }
-  const ObjectKey key{!own_ns.empty() ? own_ns : (ns.empty() ? "default" : ns),
-                      text_at(meta, "name")};
+  ObjectKey key{!own_ns.empty() ? own_ns : (ns.empty() ? "default" : ns), text_at(meta, "name")};
+  if (!has_namespace(resource)) key.ns.clear();
   if (const std::string why = why_invalid(resource, object, options_.validate_job); !why.empty()) {
     return invalid(resource, key, why);
   }
@@ -44,7 +44,7 @@ Result<Json> ObjectStore::create(Resource resource, const std::string& ns, Json 
   uids_given_ = number;
   object["kind"] = kind_of(resource);
   object["apiVersion"] = api_version_of(resource);
-  meta["namespace"] = key.ns;
+  if (!key.ns.empty()) meta["namespace"] = key.ns;
   meta["uid"] = options_.uid_prefix + digits;
   meta["creationTimestamp"] = format_time(now_());
   for (const char* field :
@@ -52,7 +52,7 @@ Result<Json> ObjectStore::create(Resource resource, const std::string& ns, Json 
     meta.erase(field);
   }
   if (has_generation(resource)) meta["generation"] = 1;
-  object.erase("status");
+  if (has_own_status(resource)) object.erase("status");
   if (resource == Resource::pods) complete_pod(object);
   return commit(resource, nullptr, std::move(object));
 }
@@ -92,6 +92,10 @@ Result<Json> ObjectStore::replace(Resource resource, Json object) {
   const ObjectPtr* found = find(resource, key);
   if (found == nullptr) return not_found(resource, key);
   const ObjectPtr old = *found;
+  if (needs_version(resource) && !object["metadata"].contains("resourceVersion")) {
+    return invalid(resource, key,
+                   "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update");
+  }
   if (const auto stale = check_version(resource, object, *old)) return *stale;
   if (old->contains("status"))
     object["status"] = (*old)["status"];
@@ -122,12 +126,11 @@ Result<Json> ObjectStore::patch_status(Resource resource, const ObjectKey& key, 
 
 Result<Json> ObjectStore::apply(Json manifest) {
   const std::string kind = text_at(manifest, "kind");
-  for (const Resource resource :
-       {Resource::training_jobs, Resource::pods, Resource::services, Resource::events}) {
+  for (const Resource resource : kResources) {
     if (kind != kind_of(resource) || text_at(manifest, "apiVersion") != api_version_of(resource))
       continue;
     ObjectKey key = key_of(manifest);
-    if (key.ns.empty()) key.ns = "default";
+    if (key.ns.empty() && has_namespace(resource)) key.ns = "default";
     if (find(resource, key) == nullptr) return create(resource, key.ns, std::move(manifest));
     return patch(resource, key, manifest);
   }
@@ -226,36 +229,44 @@ void ObjectStore::forget_before(std::uint64_t version) {
 
 std::vector<Json> ObjectStore::objects(Resource resource, const std::string& ns,
                                        const std::string& label_selector) const {
-  const auto found = list_begin(resource, ns, label_selector);
+  const auto found = list_begin(resource, {ns, label_selector, ""});
   std::vector<Json> result;
   for (const ObjectPtr& object : found.value()) result.push_back(*object);
   return result;
 }
 
-Result<std::vector<ObjectPtr>> ObjectStore::list_begin(Resource resource, const std::string& ns,
-                                                       const std::string& label_selector) const {
-  const auto selector = LabelSelector::parse(label_selector);
-  if (!selector) return selector.error();
+Result<std::vector<ObjectPtr>> ObjectStore::list_begin(Resource resource,
+                                                       const Selection& selection) const {
+  const std::string& ns = selection.ns;
+  const auto labels = LabelSelector::parse(selection.label_selector);
+  if (!labels) return labels.error();
+  const auto fields = LabelSelector::parse(selection.field_selector);
+  if (!fields) return fields.error();
+  const auto known_fields = fields_of(resource, Json::object());
+  for (const std::string& name : fields->keys()) {
+    if (!known_fields.contains(name))
+      return failure(Code::invalid, resource, {ns, ""}, "field label not supported: " + name);
+  }
   std::vector<ObjectPtr> found;
   for (const auto& [key, object] : objects_) {
     const bool in_scope = key.first == resource && (ns.empty() || key.second.ns == ns);
-    if (in_scope && selector->matches(labels_of(*object))) found.push_back(object);
+    if (!in_scope || !labels->matches(labels_of(*object))) continue;
+    if (fields->matches(fields_of(resource, *object))) found.push_back(object);
   }
   return found;
 }
 
-Result<Json> ObjectStore::list(Resource resource, const std::string& ns,
-                               const std::string& label_selector,
+Result<Json> ObjectStore::list(Resource resource, const Selection& selection,
                                const std::string& continue_token) {
   Snapshot snapshot{.version = version_, .rest = {}};
   if (continue_token.empty()) {
-    auto found = list_begin(resource, ns, label_selector);
+    auto found = list_begin(resource, selection);
     if (!found) return found.error();
     snapshot.rest = *std::move(found);
   } else {
     const auto begun = snapshots_.find(continue_token);
     if (begun == snapshots_.end()) {
-      return failure(Code::gone, resource, {ns, ""},
+      return failure(Code::gone, resource, {selection.ns, ""},
                      "The provided continue parameter is too old to display a consistent list "
                      "result. You can start a "
                      "new list without the continue parameter.");

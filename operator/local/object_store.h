@@ -44,6 +44,13 @@ struct ObjectStoreOptions {
   std::function<std::string(const nlohmann::json& job)> validate_job;
 };
 
+/// Which objects of a resource.
+struct Selection {
+  std::string ns;  // empty: all
+  std::string label_selector;
+  std::string field_selector;
+};
+
 class ObjectStore {
  public:
   using Json = nlohmann::json;
@@ -55,11 +62,12 @@ class ObjectStore {
   /// Called inside each change, after it is stored. One listener: the API around this store.
   void set_listener(Listener listener) { listener_ = std::move(listener); }
 
-  /// POST. An empty `ns` takes the object's own, else "default". `metadata.generateName` is served.
+  /// POST. An empty `ns` takes the object's own, else "default"; nodes have none.
+  /// `metadata.generateName` is served.
   Result<Json> create(Resource resource, const std::string& ns, Json object);
   Result<Json> get(Resource resource, const ObjectKey& key) const;
   /// PUT: metadata and spec; the status stays as it is. A stale metadata.resourceVersion is a
-  /// conflict.
+  /// conflict. Not modelled: a Lease that is not there is created by a real server.
   Result<Json> replace(Resource resource, Json object);
   /// `kubectl apply`: create, or a merge patch of labels, annotations and spec. The kind names the
   /// resource.
@@ -84,7 +92,7 @@ class ObjectStore {
   std::vector<Json> objects(Resource resource, const std::string& ns = "",
                             const std::string& label_selector = "") const;
   /// GET of a collection: one page, consistent with the first page of its continue token.
-  Result<Json> list(Resource resource, const std::string& ns, const std::string& label_selector,
+  Result<Json> list(Resource resource, const Selection& selection,
                     const std::string& continue_token);
 
   std::uint64_t version() const { return version_; }
@@ -112,8 +120,7 @@ class ObjectStore {
   void forget_before(std::uint64_t version);
   Result<Json> store_update(Resource resource, const ObjectPtr& old, Json next);
   Result<Json> mark_deleted(const ObjectPtr& pod, long long grace);
-  Result<std::vector<ObjectPtr>> list_begin(Resource resource, const std::string& ns,
-                                            const std::string& label_selector) const;
+  Result<std::vector<ObjectPtr>> list_begin(Resource resource, const Selection& selection) const;
 
   Clock now_;
   ObjectStoreOptions options_;

@@ -77,7 +77,10 @@ std::vector<ObjectKey> View::apply(Resource resource, const WatchDelta& delta) {
     case Resource::training_jobs: return jobs_touched(feed(jobs_, job_from_json, delta));
     case Resource::services: return jobs_touched(feed(services_, trim_service, delta));
     case Resource::pods: break;
-    case Resource::events: return {};
+    case Resource::events:
+    case Resource::leases:
+    case Resource::nodes:
+    case Resource::network_policies: return {};
   }
   const std::vector<Pod> changed = feed(pods_, trim_pod, delta);
   for (const Pod& pod : changed) unindex(pod);

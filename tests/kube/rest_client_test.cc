@@ -295,6 +295,9 @@ TEST_F(RestClient, writes_carry_method_type_and_body) {
   ASSERT_TRUE(loop_.ask(
       *api_,
       {.verb = remove, .resource = Resource::services, .ns = "n", .name = "s", .body = "{3}"}));
+  ASSERT_TRUE(loop_.ask(
+      *api_,
+      {.verb = replace, .resource = Resource::leases, .ns = "n", .name = "l", .body = "{4}"}));
   const auto requests = server_->requests();
   EXPECT_THAT(requests[0], AllOf(HasSubstr("POST /api/v1/namespaces/n/pods HTTP"),
                                  HasSubstr("Content-Type:application/json"), HasSubstr("{1}")));
@@ -304,6 +307,9 @@ TEST_F(RestClient, writes_carry_method_type_and_body) {
             HasSubstr("Content-Type:application/merge-patch+json"), HasSubstr("{2}")));
   EXPECT_THAT(requests[2],
               AllOf(HasSubstr("DELETE /api/v1/namespaces/n/services/s HTTP"), HasSubstr("{3}")));
+  EXPECT_THAT(requests[3],
+              AllOf(HasSubstr("PUT /apis/coordination.k8s.io/v1/namespaces/n/leases/l HTTP"),
+                    HasSubstr("Content-Type:application/json"), HasSubstr("{4}")));
 }
 
 TEST_F(RestClient, lists_and_watches_carry_encoded_parameters) {
@@ -313,6 +319,12 @@ TEST_F(RestClient, lists_and_watches_carry_encoded_parameters) {
                                 .resource = Resource::pods,
                                 .label_selector = "a/b=c,d!=e",
                                 .continue_token = "x+/="}));
+  ASSERT_TRUE(loop_.ask(*api_, {.verb = Verb::list,
+                                .resource = Resource::events,
+                                .ns = "n",
+                                .field_selector = "involvedObject.name=p"}));
+  ASSERT_TRUE(loop_.ask(*api_, {.verb = Verb::get, .resource = Resource::nodes, .name = "n1"}));
+  ASSERT_TRUE(loop_.ask(*api_, {.verb = Verb::list, .resource = Resource::network_policies}));
   WatchLog log;
   const auto stream = api_->watch({.resource = Resource::training_jobs,
                                    .ns = "n",
@@ -324,6 +336,12 @@ TEST_F(RestClient, lists_and_watches_carry_encoded_parameters) {
               HasSubstr("GET /api/v1/pods?labelSelector=a%2Fb%3Dc%2Cd%21%3De&limit=500&continue="
                         "x%2B%2F%3D HTTP"));
   EXPECT_THAT(server_->requests()[1],
+              HasSubstr("GET /api/v1/namespaces/n/events?fieldSelector=involvedObject.name%3Dp&"
+                        "limit=500 HTTP"));
+  EXPECT_THAT(server_->requests()[2], HasSubstr("GET /api/v1/nodes/n1 HTTP"));
+  EXPECT_THAT(server_->requests()[3],
+              HasSubstr("GET /apis/networking.k8s.io/v1/networkpolicies?limit=500 HTTP"));
+  EXPECT_THAT(server_->requests()[4],
               HasSubstr("GET /apis/kubebrain.io/v1/namespaces/n/trainingjobs?watch=true&"
                         "allowWatchBookmarks=true&resourceVersion=7&timeoutSeconds=30 HTTP"));
 }

@@ -82,6 +82,34 @@ TEST_F(MemoryApiTest, answers_come_later_and_in_order) {
                                       "get pods default/b", "create pods default/"}));
 }
 
+TEST_F(MemoryApiTest, a_replace_is_logged_as_update_and_names_its_object) {
+  Json lease = {{"metadata", {{"name", "l"}, {"namespace", "default"}}}};
+  lease["metadata"]["resourceVersion"] =
+      api.objects().create(Resource::leases, "", lease).value()["metadata"]["resourceVersion"];
+  lease["spec"] = {{"holderIdentity", "a"}};
+  Request replace{.verb = Verb::replace,
+                  .resource = Resource::leases,
+                  .ns = "default",
+                  .name = "l",
+                  .body = lease.dump()};
+  send(replace);
+  send(replace);
+  replace.name = "other";
+  send(replace);
+  send({.verb = Verb::list, .resource = Resource::nodes, .field_selector = "spec.a=b"});
+  loop.turn();
+  EXPECT_EQ(answers, (Words{"ok",
+                            "conflict: Operation cannot be fulfilled on leases.coordination.k8s.io "
+                            "\"l\": the object has been modified; please apply your changes to the "
+                            "latest version and try again",
+                            "invalid: the object's name is not the request's",
+                            "invalid: field label not supported: spec.a"}));
+  EXPECT_EQ(api.request_log(),
+            (Words{"update leases.coordination.k8s.io default/l",
+                   "update leases.coordination.k8s.io default/l",
+                   "update leases.coordination.k8s.io default/other", "list nodes "}));
+}
+
 TEST_F(MemoryApiTest, a_watch_replays_from_its_version_and_goes_on) {
   create("a");
   create("b");

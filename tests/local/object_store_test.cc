@@ -193,21 +193,65 @@ TEST_F(ObjectStoreTest, a_deletion_hits_only_the_uid_it_names) {
 
 TEST_F(ObjectStoreTest, pages_of_a_list_show_one_moment_until_their_token_expires) {
   for (const char* name : {"a", "b", "c"}) create(Resource::pods, pod(name));
-  const Json first = store.list(Resource::pods, "", "app", "").value();
+  const Json first = store.list(Resource::pods, {"", "app", ""}, "").value();
   ASSERT_EQ(first["items"].size(), 2u);
   EXPECT_EQ(first["kind"], "PodList");
   EXPECT_EQ(first["metadata"]["remainingItemCount"], 1);
   const std::string token = first["metadata"]["continue"];
   ASSERT_TRUE(store.remove(Resource::pods, {"default", "c"}).ok());
-  const Json second = store.list(Resource::pods, "", "app", token).value();
+  const Json second = store.list(Resource::pods, {"", "app", ""}, token).value();
   ASSERT_EQ(second["items"].size(), 1u);
   EXPECT_EQ(second["items"][0]["metadata"]["name"], "c") << "it was there when the list began";
   EXPECT_EQ(second["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"]);
   EXPECT_FALSE(second["metadata"].contains("continue"));
   store.compact();
-  const auto expired = store.list(Resource::pods, "", "app", token);
+  const auto expired = store.list(Resource::pods, {"", "app", ""}, token);
   ASSERT_FALSE(expired.ok());
   EXPECT_EQ(expired.error().code, Code::gone);
+}
+
+TEST_F(ObjectStoreTest, a_list_selects_by_the_fields_that_the_real_server_knows) {
+  for (const char* name : {"a", "b"}) create(Resource::pods, pod(name));
+  ASSERT_TRUE(store.bind_pod({"default", "b"}, "n1").ok());
+  const auto names = [&](const std::string& field_selector) {
+    std::string text;
+    const Json found = store.list(Resource::pods, {"", "", field_selector}, "").value();
+    for (const Json& item : found["items"]) text += item["metadata"]["name"];
+    return text;
+  };
+  EXPECT_EQ(names("spec.nodeName=n1"), "b");
+  EXPECT_EQ(names("spec.nodeName="), "a") << "an absent field is an empty one";
+  EXPECT_EQ(names("status.phase=Pending,metadata.name!=b"), "a");
+  EXPECT_EQ(store.list(Resource::pods, {"", "", "spec.hostname=x"}, "").error().message,
+            "field label not supported: spec.hostname");
+}
+
+TEST_F(ObjectStoreTest, a_node_has_no_namespace_and_keeps_the_status_it_is_made_with) {
+  const Json made =
+      create(Resource::nodes, {{"metadata", {{"name", "n1"}}}, {"status", {{"phase", "Running"}}}});
+  EXPECT_FALSE(made["metadata"].contains("namespace"));
+  EXPECT_EQ(made["status"]["phase"], "Running");
+  EXPECT_EQ(store.get(Resource::nodes, {"", "n1"}).value(), made);
+  ASSERT_TRUE(
+      store.apply({{"kind", "Node"}, {"apiVersion", "v1"}, {"metadata", {{"name", "n2"}}}}).ok());
+  EXPECT_EQ(store.objects(Resource::nodes).size(), 2u);
+}
+
+TEST_F(ObjectStoreTest, a_lease_is_replaced_only_at_the_version_that_was_read) {
+  Json lease = create(Resource::leases,
+                      {{"metadata", {{"name", "l"}}}, {"spec", {{"holderIdentity", "a"}}}});
+  EXPECT_EQ(lease["apiVersion"], "coordination.k8s.io/v1");
+  const Json first = lease;
+  lease["spec"]["holderIdentity"] = "b";
+  EXPECT_EQ(store.replace(Resource::leases, lease).value()["spec"]["holderIdentity"], "b");
+  EXPECT_EQ(
+      store.replace(Resource::leases, first).error().message,
+      "Operation cannot be fulfilled on leases.coordination.k8s.io \"l\": the object has been "
+      "modified; please apply your changes to the latest version and try again");
+  lease["metadata"].erase("resourceVersion");
+  EXPECT_EQ(store.replace(Resource::leases, lease).error().message,
+            "Lease.coordination.k8s.io \"l\" is invalid: metadata.resourceVersion: Invalid value: "
+            "0x0: must be specified for an update");
 }
 
 TEST_F(ObjectStoreTest, history_has_a_bound_and_tells_from_where_on_it_is_complete) {
