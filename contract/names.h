@@ -9,6 +9,8 @@ inline constexpr const char* kApiGroup = "kubebrain.io";
 inline constexpr const char* kApiVersion = "kubebrain.io/v1";
 inline constexpr const char* kKind = "TrainingJob";
 inline constexpr const char* kPlural = "trainingjobs";
+// Who looks after a job unless its runPolicy.managedBy names another.
+inline constexpr const char* kManager = "kubebrain.io/trainingjob-operator";
 
 // Labels, written by the operator on each pod and Service.
 inline constexpr const char* kLabelJobName =

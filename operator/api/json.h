@@ -18,6 +18,7 @@ Result<TrainingJob> job_from_json(const nlohmann::json& object);
 nlohmann::json status_patch(const TrainingJob& job, const JobStatus& status);
 
 Result<Pod> trim_pod(const nlohmann::json& object);
+Result<Node> trim_node(const nlohmann::json& object);
 Result<Service> trim_service(const nlohmann::json& object);
 ObjectMeta meta_from_json(const nlohmann::json& object);
 

@@ -3,7 +3,6 @@
 // about HTTP.
 #pragma once
 #include <chrono>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,7 +32,6 @@ struct ObjectMeta {
   std::string uid;
   std::string resource_version;
   long long generation = 0;
-  std::map<std::string, std::string> labels;
   std::string controller_uid;  // uid of the ownerReference with controller=true; empty: none
   std::optional<TimePoint> creation_time;
   std::optional<TimePoint> deletion_time;  // set: terminating, and still alive
@@ -41,12 +39,64 @@ struct ObjectMeta {
   bool operator==(const ObjectMeta&) const = default;
 };
 
-enum class Phase { pending, starting, running, succeeded, failed };
+enum class Phase { pending, starting, running, restarting, suspended, succeeded, failed };
 const char* to_string(Phase phase);  // "Pending", ...
 std::optional<Phase> parse_phase(const std::string& text);
 constexpr bool is_terminal(Phase phase) {
   return phase == Phase::succeeded || phase == Phase::failed;
 }
+
+/// Which pods of a finished job are removed: those that still run, all, or none (they run on).
+enum class CleanPods { running, all, none };
+
+/// What a failure leads to. Restarts are of the whole gang.
+enum class FailureAction { restart, restart_ignoring_budget, fail, exclude_node_and_restart };
+const char* to_string(FailureAction action);  // "Restart", ...
+std::optional<FailureAction> parse_action(const std::string& text);
+
+/// What ended a worker, as far as the cluster can tell.
+enum class FailureCause {
+  exit_code,     // the program's own code
+  signal,        // 128+n
+  oom_killed,    // the kernel took its memory limit seriously
+  disrupted,     // preempted, evicted, drained: condition DisruptionTarget, or Evicted and the like
+  node_lost,     // its node has not been heard of
+  pod_deleted,   // somebody deleted the pod
+  pod_rejected,  // the node would not take it (UnexpectedAdmissionError, OutOfcpu, ...)
+  start_deadline,  // not all workers ran in time
+};
+const char* to_string(FailureCause cause);  // "ExitCode", "OOMKilled", ...: status and metrics
+std::optional<FailureCause> parse_cause(const std::string& text);
+
+/// Matches a failure if any entry of any list does.
+struct FailureRule {
+  FailureAction action = FailureAction::restart;
+  std::vector<int> exit_codes;
+  std::vector<int> signals;
+  std::vector<std::string> conditions;  // type or reason of a pod condition
+  std::vector<FailureCause> causes;
+  bool operator==(const FailureRule&) const = default;
+};
+
+struct RunPolicy {
+  bool suspend = false;
+  std::optional<std::chrono::seconds> active_deadline;
+  std::optional<std::chrono::seconds> start_deadline;
+  std::optional<std::chrono::seconds> ttl_after_finished;
+  std::optional<std::chrono::seconds> restart_budget_reset;
+  CleanPods clean_pods = CleanPods::running;
+  int max_restarts = 3;
+  std::string managed_by;  // empty: us
+  bool operator==(const RunPolicy&) const = default;
+};
+
+enum class SuccessPolicy { all_workers, worker0 };
+
+struct NodeLoss {
+  std::chrono::seconds tolerance{30};     // without news of a node, its workers are lost
+  std::chrono::seconds force_delete{30};  // after that, its pods are removed by force
+  bool operator==(const NodeLoss&) const = default;
+};
 
 /// The spec as the user wrote it. The pod template is kept as JSON text, untouched: a struct would
 /// drop fields.
@@ -54,6 +104,13 @@ struct JobSpec {
   int worker_count = 1;
   std::string pod_template_json;  // {"metadata": {...}, "spec": {...}}; canonical dump, so equality
                                   // is by value
+  RunPolicy run;
+  std::vector<FailureRule> failure_rules;  // first match wins; the built-in ones come after
+  SuccessPolicy success = SuccessPolicy::all_workers;
+  NodeLoss node_loss;
+  int master_port = names::kMasterPortDefault;
+  std::optional<int> nproc_per_node;  // absent: from the container's GPU limits, else "auto"
+  bool network_policy = false;
   bool operator==(const JobSpec&) const = default;
 };
 
@@ -67,11 +124,13 @@ struct Condition {
   bool operator==(const Condition&) const = default;
 };
 
-/// Counts of workers; `desired` is the spec's.
+/// Counts of workers; `desired` is the spec's. Of the current attempt, but for `active` and
+/// `terminating`: what is alive is alive.
 struct ReplicaStatus {
   int desired = 0;
-  int active = 0;  // created and not ended
-  int ready = 0;   // running with its main container ready
+  int active = 0;       // created and not ended, of any attempt
+  int terminating = 0;  // asked to go and not gone, of any attempt
+  int ready = 0;        // running with its main container ready
   int succeeded = 0;
   int failed = 0;
   bool operator==(const ReplicaStatus&) const = default;
@@ -79,13 +138,33 @@ struct ReplicaStatus {
 
 /// The worker that ended first with a failure; the others are collateral.
 struct FirstFailure {
+  int attempt = 0;
   int rank = 0;
   std::string node;
-  std::optional<int> exit_code;
+  FailureCause cause = FailureCause::exit_code;
+  std::optional<int> exit_code;  // 128+n for signal n
   std::string reason;
   std::string message;
   std::optional<TimePoint> finished_at;
+  int collateral_count = 0;  // workers that had failed after it when the verdict fell
   bool operator==(const FirstFailure&) const = default;
+};
+
+/// How often a node was to blame for the end of an attempt.
+struct NodeFailures {
+  std::string node;
+  int count = 0;
+  bool operator==(const NodeFailures&) const = default;
+};
+
+/// A worker that does not run as it should, in the words of whoever holds it up.
+struct TroubledRank {
+  int rank = 0;
+  std::string pod;
+  std::string node;
+  std::string reason;
+  std::string message;
+  bool operator==(const TroubledRank&) const = default;
 };
 
 struct JobStatus {
@@ -93,7 +172,19 @@ struct JobStatus {
   std::string reason;
   std::string message;
   long long observed_generation = 0;
-  int attempt = 0;         // one value for the whole gang; a restart (next issue) counts it up
+  // The attempt: one number for the whole gang, and what its pods are made from. It counts up with
+  // each restart, resize and resumption; it never goes back.
+  int attempt = 0;
+  int world_size = 0;         // of this attempt; 0: not recorded yet
+  std::string template_hash;  // of what its pods are made from
+  std::optional<TimePoint> attempt_start_time;
+  std::optional<TimePoint> running_time;  // all its workers have run since
+
+  int restarts = 0;
+  int restarts_counted = 0;  // those that run_policy.max_restarts bounds
+  std::vector<NodeFailures> node_failures;
+  std::vector<std::string> excluded_nodes;
+  std::vector<TroubledRank> troubled_ranks;
   std::string ready_text;  // "2/2": the READY column
   std::string selector;    // of the job's pods, for the scale subresource
   std::optional<TimePoint> start_time;
@@ -125,6 +216,14 @@ struct ContainerExit {
   bool operator==(const ContainerExit&) const = default;
 };
 
+/// A condition of a pod that is true and out of the ordinary: Ready and its like are left out.
+struct PodCondition {
+  std::string type;    // DisruptionTarget, ...
+  std::string reason;  // PreemptionByScheduler, DeletionByTaintManager, EvictionByEvictionAPI, ...
+  std::string message;
+  bool operator==(const PodCondition&) const = default;
+};
+
 /// A worker's pod, trimmed to what decides. Made by trim_pod (api/json.h).
 struct Pod {
   ObjectMeta meta;
@@ -138,8 +237,19 @@ struct Pod {
   std::string message;         // pod-level status.message
   std::string waiting_reason;  // why it does not start: Unschedulable, ImagePullBackOff, ...
   std::string waiting_message;
+  std::optional<TimePoint> waiting_since;  // only where the pod says it
+  std::vector<PodCondition> conditions;
   std::optional<ContainerExit> exit;
   bool operator==(const Pod&) const = default;
+};
+
+/// A node, trimmed to whether it is heard of.
+struct Node {
+  ObjectMeta meta;
+  // Set: its kubelet has been silent since (condition Ready is Unknown). NotReady alone is no loss:
+  // then the kubelet speaks, and may still run its pods.
+  std::optional<TimePoint> silent_since;
+  bool operator==(const Node&) const = default;
 };
 
 struct Service {

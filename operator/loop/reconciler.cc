@@ -51,7 +51,6 @@ void Reconciler::reconcile(const ObjectKey& key, Done done) {
     memory_.erase(key);  // its children go with it: the owner garbage collection's work
     return done({});
   }
-  if (job->meta.deletion_time) return done({});
   Pass pass{.job = *job, .plan = decide(*job), .outcome = {}, .done = std::move(done)};
   const bool create_first = has_creations(pass.plan) && !must_persist_first(*job, pass.plan);
   if (create_first) return create_children(std::move(pass));

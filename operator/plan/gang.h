@@ -1,5 +1,4 @@
-// What the pods of a job say about its gang, before anything is decided. Pure; read by plan.cc
-// alone.
+// What the pods of a job say about its gang, before anything is decided. Pure; read by plan/ alone.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,11 +10,14 @@ namespace tj {
 
 /// The job's own pods of the current attempt by rank, and whatever stands in their way.
 struct Gang {
-  std::vector<const Pod*> by_rank;   // size worker_count; nullptr: no pod
+  std::vector<const Pod*> by_rank;   // size world_size_of(job); nullptr: no pod
   std::vector<const Pod*> leftover;  // ours, of an earlier attempt or of a rank that is not wanted
   const Pod* stranger = nullptr;     // holds one of our names, owned by somebody else
 };
 Gang gang_of(const Observed& observed);
+
+/// Workers of the current attempt: as recorded when it began, whatever the spec says by now.
+int world_size_of(const TrainingJob& job);
 
 /// The main container has ended well, or the whole pod has.
 bool has_succeeded(const Pod& pod);
@@ -25,17 +27,14 @@ bool has_ended(const Pod& pod);
 /// Started, whether or not it has ended since.
 bool has_started(const Pod& pod);
 
-ReplicaStatus count_workers(const Gang& gang);
+ReplicaStatus count_workers(const TrainingJob& job, const Gang& gang);
+bool all_have_started(const Gang& gang);
+/// By the job's success policy.
+bool has_reached_its_end(const TrainingJob& job, const Gang& gang);
+/// The rank's pod of an earlier attempt that has still to go, or nullptr.
+const Pod* predecessor_of(const Gang& gang, int worker_index);
 
-/// The worker that failed first: the earliest finishedAt; a worker that says it lost a peer only if
-/// no other failed; ties go to the lowest rank. Absent: none has failed.
-std::optional<FirstFailure> find_first_failure(const Gang& gang);
-
-/// Every failed worker blames a lost peer: whoever was lost has not been reported yet.
-bool only_collateral_failures(const Gang& gang);
-
-/// "waiting for 1 of 2 workers: worker 1: Unschedulable: 0/2 nodes ...": the first reason stands
-/// for all.
-std::string describe_waiting(const Gang& gang);
+/// Since when the node of `pod` is silent; absent: it is heard of, or nodes are not watched.
+std::optional<TimePoint> silent_since(const Observed& observed, const Pod& pod);
 
 }  // namespace tj

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "contract/launch_env.h"
+#include "operator/plan/gang.h"
 
 namespace tj {
 namespace {
@@ -49,11 +50,12 @@ json from_field(const char* name, const char* path) {
 }
 
 json launch_variables(const TrainingJob& job, const CreatePod& action, const json& main_container) {
-  const LaunchEnv launch{.world_size = job.spec.worker_count,
+  const LaunchEnv launch{.world_size = world_size_of(job),
                          .rank = action.worker_index,
                          .master_addr = names::master_addr(job.meta.name),
-                         .master_port = names::kMasterPortDefault,
-                         .nproc_per_node = gpu_count(main_container),
+                         .master_port = job.spec.master_port,
+                         .nproc_per_node = job.spec.nproc_per_node ? job.spec.nproc_per_node
+                                                                   : gpu_count(main_container),
                          .job_name = job.meta.name,
                          .job_namespace = job.meta.ns,
                          .job_uid = job.meta.uid,
@@ -91,17 +93,57 @@ std::uint64_t fnv1a(const std::string& text) {  // Fowler, Noll, Vo: FNV-1a, 64 
   return hash;
 }
 
+std::string hex(std::uint64_t number) {
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(number));
+  return digits;
+}
+
 /// The same news about the same job has the same name, so that it can't be recorded twice.
 std::string event_name(const TrainingJob& job, const PlannedEvent& event) {
-  char digits[17];
   const std::string news = job.meta.uid + "|" + std::to_string(job.meta.generation) + "|" +
                            std::to_string(job.status.attempt) + "|" + event.reason + "|" +
                            event.message;
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(fnv1a(news)));
-  return job.meta.name + "." + digits;
+  return job.meta.name + "." + hex(fnv1a(news));
+}
+
+/// A silent node is given up after the job's own bound, not after the server's five minutes. The
+/// user's own word on it holds.
+void tolerate_silence(json& spec, std::chrono::seconds tolerance) {
+  constexpr const char* kUnreachable = "node.kubernetes.io/unreachable";
+  json& tolerations = spec["tolerations"];
+  if (!tolerations.is_array()) tolerations = json::array();
+  for (const json& own : tolerations) {
+    const std::string key = own.value("key", std::string{});
+    if (key.empty() || key == kUnreachable) return;
+  }
+  tolerations.push_back({{"key", kUnreachable},
+                         {"operator", "Exists"},
+                         {"effect", "NoExecute"},
+                         {"tolerationSeconds", tolerance.count()}});
+}
+
+/// Terms of a node selector are alternatives: each of them must keep the nodes out. The server takes
+/// one name for each field requirement.
+void keep_off(json& spec, const std::vector<std::string>& nodes) {
+  if (nodes.empty()) return;
+  json& required = spec["affinity"]["nodeAffinity"]
+                       ["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
+  if (!required.is_array() || required.empty()) required = json::array({json::object()});
+  for (json& term : required) {
+    for (const std::string& node : nodes) {
+      term["matchFields"].push_back(
+          {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", json::array({node})}});
+    }
+  }
 }
 
 }  // namespace
+
+std::string template_hash(const JobSpec& spec) {
+  const std::string nproc = spec.nproc_per_node ? std::to_string(*spec.nproc_per_node) : "auto";
+  return hex(fnv1a(spec.pod_template_json + "|" + std::to_string(spec.master_port) + "|" + nproc));
+}
 
 std::string owned_selector() { return names::kLabelTrainingJob; }
 
@@ -126,6 +168,8 @@ json make_pod(const TrainingJob& job, const CreatePod& action) {
   spec["restartPolicy"] = "Never";  // a restarted process can't join its gang again
   spec["hostname"] = name;
   spec["subdomain"] = job.meta.name;
+  tolerate_silence(spec, job.spec.node_loss.tolerance);
+  keep_off(spec, job.status.excluded_nodes);
   json& main_container = spec["containers"][0];
   if (!main_container.contains("terminationMessagePolicy")) {
     main_container["terminationMessagePolicy"] = "FallbackToLogsOnError";
@@ -137,21 +181,35 @@ json make_pod(const TrainingJob& job, const CreatePod& action) {
 }
 
 json make_service(const TrainingJob& job) {
-  return {
-      {"apiVersion", "v1"},
-      {"kind", "Service"},
-      {"metadata",
-       {{"name", job.meta.name},
-        {"namespace", job.meta.ns},
-        {"labels", labels_of(job)},
-        {"ownerReferences", json::array({owner_reference(job)})}}},
-      {"spec",
-       {{"clusterIP", "None"},
-        {"publishNotReadyAddresses", true},
-        {"selector", labels_of(job)},
-        {"ports",
-         json::array(
-             {{{"name", "master"}, {"port", names::kMasterPortDefault}, {"protocol", "TCP"}}})}}}};
+  return {{"apiVersion", "v1"},
+          {"kind", "Service"},
+          {"metadata",
+           {{"name", job.meta.name},
+            {"namespace", job.meta.ns},
+            {"labels", labels_of(job)},
+            {"ownerReferences", json::array({owner_reference(job)})}}},
+          {"spec",
+           {{"clusterIP", "None"},
+            {"publishNotReadyAddresses", true},
+            {"selector", labels_of(job)},
+            {"ports",
+             json::array(
+                 {{{"name", "master"}, {"port", job.spec.master_port}, {"protocol", "TCP"}}})}}}};
+}
+
+json make_network_policy(const TrainingJob& job) {
+  const json own_pods{{"matchLabels", labels_of(job)}};
+  return {{"apiVersion", "networking.k8s.io/v1"},
+          {"kind", "NetworkPolicy"},
+          {"metadata",
+           {{"name", job.meta.name},
+            {"namespace", job.meta.ns},
+            {"labels", labels_of(job)},
+            {"ownerReferences", json::array({owner_reference(job)})}}},
+          {"spec",
+           {{"podSelector", own_pods},
+            {"policyTypes", json::array({"Ingress"})},
+            {"ingress", json::array({{{"from", json::array({{{"podSelector", own_pods}}})}}})}}}};
 }
 
 json make_event(const TrainingJob& job, const PlannedEvent& event, TimePoint now) {

@@ -14,11 +14,18 @@ std::string job_selector(const std::string& job_name);
 
 /// The pod of one rank: the template, plus name, labels, ownerReference, subdomain, hostname,
 /// restartPolicy Never and the contract's variables before the user's own (`$(VAR)` expands only
-/// backwards), in init containers too.
+/// backwards), in init containers too. World size and attempt are those on record, not the spec's.
+/// Kept off the nodes that the job's status excludes.
 nlohmann::json make_pod(const TrainingJob& job, const CreatePod& action);
 
 /// Headless, publishNotReadyAddresses, one port; named as the job.
 nlohmann::json make_service(const TrainingJob& job);
+
+/// Lets only the job's own pods reach each other's ports; what they reach themselves stays open.
+nlohmann::json make_network_policy(const TrainingJob& job);
+
+/// Names what the pods of an attempt are made from: another hash needs another attempt.
+std::string template_hash(const JobSpec& spec);
 
 /// An events.v1 core Event that says `event` about the job; `now` stamps it.
 nlohmann::json make_event(const TrainingJob& job, const PlannedEvent& event, TimePoint now);

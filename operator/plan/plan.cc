@@ -1,13 +1,14 @@
-// The lifecycle: Pending -> Starting -> Running -> Succeeded | Failed. Every verdict is written to
-// the status before anything is deleted because of it, so that an operator that dies in between
-// finds the verdict and goes on. A gang restart will be one more verdict beside `fail`: it counts
-// the attempt up, and the pods of the attempt before become leftovers, which are deleted here
-// already.
+// The lifecycle: Pending -> Starting -> Running -> Succeeded | Failed, with Restarting and Suspended
+// on the way. Every verdict is written to the status before anything is deleted because of it, so
+// that an operator that dies in between finds the verdict and goes on. A restart counts the attempt
+// up; the pods of the attempt before are leftovers from then on, which are deleted, and whose ranks
+// are filled as soon as they are gone.
 #include "operator/plan/plan.h"
 
 #include <algorithm>
 
-#include "contract/outcome.h"
+#include "operator/plan/explain.h"
+#include "operator/plan/failure.h"
 #include "operator/plan/gang.h"
 #include "operator/plan/manifest.h"
 
@@ -21,11 +22,24 @@ constexpr std::chrono::milliseconds kCulpritWait{5'000};
 /// holds more than its worker, and is stopped like any other.
 constexpr std::chrono::milliseconds kPodEndWait{10'000};
 
+/// While a worker keeps silent about why it does not start, its events are asked for so often.
+constexpr std::chrono::milliseconds kAskAgain{30'000};
+
 struct Verdict {
   Phase phase = Phase::pending;
   std::string reason;
   std::string message;
 };
+
+Plan plan_from(const JobStatus& status) {
+  return {.actions = {}, .status = status, .events = {}, .requeue_after = {}, .ask_about = {}};
+}
+
+/// The plan is due again at `deadline`, or before.
+void look_again_at(Plan& plan, TimePoint deadline, TimePoint now) {
+  const auto wait = std::max(deadline - now, std::chrono::milliseconds{1});
+  plan.requeue_after = std::min(plan.requeue_after.value_or(wait), wait);
+}
 
 void set_condition(JobStatus& status, const Condition& wanted, TimePoint now) {
   auto found = std::find_if(status.conditions.begin(), status.conditions.end(),
@@ -42,21 +56,25 @@ void set_condition(JobStatus& status, const Condition& wanted, TimePoint now) {
 }
 
 void set_conditions(JobStatus& status, TimePoint now) {
-  const std::pair<const char*, Phase> kTypes[] = {
-      {"Running", Phase::running}, {"Succeeded", Phase::succeeded}, {"Failed", Phase::failed}};
+  const std::pair<const char*, Phase> kTypes[] = {{"Running", Phase::running},
+                                                  {"Suspended", Phase::suspended},
+                                                  {"Restarting", Phase::restarting},
+                                                  {"Succeeded", Phase::succeeded},
+                                                  {"Failed", Phase::failed}};
   for (const auto& [type, phase] : kTypes) {
+    const bool holds = status.phase == phase;
     set_condition(status,
                   {.type = type,
-                   .status = status.phase == phase,
+                   .status = holds,
                    .reason = status.reason,
-                   .message = status.message,
+                   .message = holds ? status.message : std::string{},
                    .observed_generation = status.observed_generation,
                    .last_transition_time = {}},
                   now);
   }
 }
 
-/// Puts the verdict into the plan's status; a change of phase or reason is an event.
+/// Puts the verdict into the plan's status; a change of phase, reason or attempt is an event.
 void conclude(Plan& plan, const Verdict& verdict, const Observed& observed) {
   JobStatus& status = plan.status;
   const JobStatus& before = observed.job.status;
@@ -65,22 +83,43 @@ void conclude(Plan& plan, const Verdict& verdict, const Observed& observed) {
   status.message = verdict.message;
   status.observed_generation = observed.job.meta.generation;
   status.selector = job_selector(observed.job.meta.name);
-  if (!status.start_time) status.start_time = observed.now;
-  if (is_terminal(verdict.phase) && !status.completion_time) status.completion_time = observed.now;
+  if (is_terminal(verdict.phase)) {
+    if (!status.completion_time) status.completion_time = observed.now;
+    status.troubled_ranks.clear();
+  }
   set_conditions(status, observed.now);
-  const bool is_news = before.phase != status.phase || before.reason != status.reason;
-  const bool is_warning = status.phase == Phase::failed || observed.create_error.has_value();
+  const bool is_restart = before.restarts != status.restarts;
+  const bool is_news = before.phase != status.phase || before.reason != status.reason || is_restart;
+  const bool is_warning =
+      status.phase == Phase::failed || is_restart || observed.create_error.has_value();
   if (is_news) plan.events.push_back({is_warning, status.reason, status.message});
-  // The verdict is persisted first; what follows from it (stopping the others) is the next plan's.
-  if (is_terminal(verdict.phase)) plan.requeue_after = std::chrono::milliseconds{0};
+  // The verdict is persisted first; what follows from it is the next plan's.
+  const bool is_verdict = is_terminal(verdict.phase) || before.attempt != status.attempt;
+  if (is_verdict) plan.requeue_after = std::chrono::milliseconds{0};
 }
 
-std::string ready_text(const ReplicaStatus& count) {
-  return std::to_string(count.ready) + "/" + std::to_string(count.desired);
+void count_into(JobStatus& status, const TrainingJob& job, const Gang& gang) {
+  status.workers = count_workers(job, gang);
+  status.ready_text =
+      std::to_string(status.workers.ready) + "/" + std::to_string(status.workers.desired);
 }
 
-void delete_unless_leaving(Plan& plan, const Pod& pod) {
+/// Asks a pod to go. One that was on a node that stays silent can't answer: after the bound it is
+/// removed by force. Its process may run on there, alone: the attempt keeps it out of the new gang.
+void remove_pod(Plan& plan, const Observed& observed, const Pod& pod) {
+  const NodeLoss& bounds = observed.job.spec.node_loss;
+  const auto since = silent_since(observed, pod);
+  if (!since) {
+    if (!pod.meta.deletion_time) plan.actions.push_back(DeletePod{pod.meta.name, pod.meta.uid});
+    return;
+  }
+  const TimePoint given_up_at = *since + bounds.tolerance + bounds.force_delete;
+  if (observed.now >= given_up_at) {
+    plan.actions.push_back(DeletePod{pod.meta.name, pod.meta.uid, /*force=*/true});
+    return;
+  }
   if (!pod.meta.deletion_time) plan.actions.push_back(DeletePod{pod.meta.name, pod.meta.uid});
+  look_again_at(plan, given_up_at, observed.now);
 }
 
 /// Deleting it now would take the log of a worker that has ended with it.
@@ -89,73 +128,99 @@ bool is_about_to_end(const Pod& pod, TimePoint now) {
          now < *pod.exit->finished_at + kPodEndWait;
 }
 
-/// A terminal state is final: only the workers that still run are stopped, and counted. Those that
-/// ended stay, so that their logs can be read.
-Plan plan_finished(const Observed& observed, const Gang& gang) {
-  Plan plan{.actions = {}, .status = observed.job.status, .events = {}, .requeue_after = {}};
-  for (const Pod* pod : gang.by_rank) {
-    const bool still_runs =
-        pod != nullptr && (pod->phase == PodPhase::pending || pod->phase == PodPhase::running ||
-                           pod->phase == PodPhase::unknown);
-    if (still_runs && is_about_to_end(*pod, observed.now)) {
-      plan.requeue_after = kPodEndWait;
-    } else if (still_runs) {
-      delete_unless_leaving(plan, *pod);
-    }
+/// By the job's clean-pod policy, what becomes of a worker once the job has finished.
+void clean_pod(Plan& plan, const Observed& observed, const Pod& pod) {
+  const CleanPods policy = observed.job.spec.run.clean_pods;
+  if (policy == CleanPods::none) return;
+  if (policy == CleanPods::all) return remove_pod(plan, observed, pod);
+  const bool still_runs = pod.phase != PodPhase::succeeded && pod.phase != PodPhase::failed;
+  if (!still_runs) return;
+  if (is_about_to_end(pod, observed.now)) {
+    return look_again_at(plan, *pod.exit->finished_at + kPodEndWait, observed.now);
   }
-  for (const Pod* pod : gang.leftover) delete_unless_leaving(plan, *pod);
-  const ReplicaStatus count = count_workers(gang);
-  plan.status.workers.active = count.active;
-  plan.status.workers.ready = count.ready;
-  plan.status.ready_text = ready_text(plan.status.workers);
+  remove_pod(plan, observed, pod);
+}
+
+/// A terminal state is final: its workers are stopped and counted, and in time the job goes.
+Plan plan_finished(const Observed& observed, const Gang& gang) {
+  Plan plan = plan_from(observed.job.status);
+  const JobStatus& status = observed.job.status;
+  const auto ttl = observed.job.spec.run.ttl_after_finished;
+  if (ttl && status.completion_time) {
+    if (observed.now >= *status.completion_time + *ttl) {
+      plan.actions.push_back(DeleteJob{});
+      return plan;
+    }
+    look_again_at(plan, *status.completion_time + *ttl, observed.now);
+  }
+  for (const Pod* pod : gang.by_rank) {
+    if (pod != nullptr) clean_pod(plan, observed, *pod);
+  }
+  for (const Pod* pod : gang.leftover) remove_pod(plan, observed, *pod);
+  const ReplicaStatus before = status.workers;
+  count_into(plan.status, observed.job, gang);
+  // How they ended stays on record when their pods go.
+  plan.status.workers.succeeded = before.succeeded;
+  plan.status.workers.failed = before.failed;
+  return plan;
+}
+
+/// The attempt ends without a failure: its pods are leftovers from now on, and the next attempt is
+/// recorded anew when it begins.
+void end_attempt(JobStatus& status) {
+  ++status.attempt;
+  status.world_size = 0;
+  status.template_hash.clear();
+  status.attempt_start_time.reset();
+  status.running_time.reset();
+  status.troubled_ranks.clear();
+}
+
+Plan plan_suspended(const Observed& observed, const Gang& gang) {
+  Plan plan = plan_from(observed.job.status);
+  count_into(plan.status, observed.job, gang);
+  if (plan.status.phase != Phase::suspended || plan.status.start_time) {
+    if (plan.status.start_time) end_attempt(plan.status);
+    plan.status.start_time.reset();
+    conclude(plan, {Phase::suspended, "Suspended", "suspended by runPolicy.suspend"}, observed);
+    plan.requeue_after = std::chrono::milliseconds{0};
+    return plan;
+  }
+  for (const Pod& pod : observed.pods) {
+    if (pod.meta.controller_uid == observed.job.meta.uid) remove_pod(plan, observed, pod);
+  }
+  conclude(plan, {Phase::suspended, "Suspended", "suspended by runPolicy.suspend"}, observed);
   return plan;
 }
 
 /// What must go or come so that each rank has exactly one pod of this attempt. Nothing is created
 /// beside a stranger.
-std::vector<Action> gather_gang(const Observed& observed, const Gang& gang) {
-  Plan plan;
-  for (const Pod* pod : gang.leftover) delete_unless_leaving(plan, *pod);
-  if (!observed.service) plan.actions.insert(plan.actions.begin(), CreateService{});
+void gather_gang(Plan& plan, const Observed& observed, const Gang& gang) {
+  for (const Pod* pod : gang.leftover) remove_pod(plan, observed, *pod);
+  if (!observed.service) {
+    std::vector<Action> first;
+    if (observed.job.spec.network_policy) first.push_back(CreateNetworkPolicy{});
+    first.push_back(CreateService{});
+    plan.actions.insert(plan.actions.begin(), first.begin(), first.end());
+  }
   for (std::size_t rank = 0; rank < gang.by_rank.size(); ++rank) {
     const int index = static_cast<int>(rank);
-    const bool still_occupied =
-        std::any_of(gang.leftover.begin(), gang.leftover.end(),
-                    [&](const Pod* pod) { return pod->worker_index == index; });
-    if (gang.by_rank[rank] == nullptr && !still_occupied) {
+    if (gang.by_rank[rank] == nullptr && predecessor_of(gang, index) == nullptr) {
       plan.actions.push_back(CreatePod{index, observed.job.status.attempt});
     }
   }
-  return plan.actions;
 }
 
-std::string of_workers(int count, const Gang& gang) {
-  return std::to_string(count) + " of " + std::to_string(gang.by_rank.size()) + " workers";
-}
-
-std::string describe_first_failure(const FirstFailure& failure) {
-  std::string text = "worker " + std::to_string(failure.rank);
-  if (!failure.node.empty()) text += " on node " + failure.node;
-  text += " failed first: ";
-  text += failure.exit_code ? describe_exit_code(*failure.exit_code) : failure.reason;
-  if (!failure.message.empty()) text += ": " + failure.message;
-  return text;
-}
-
-/// A worker that had started and is gone was lost: nobody can join its gang any more.
-std::optional<int> find_lost_worker(const Observed& observed, const Gang& gang) {
-  if (observed.job.status.phase != Phase::running) return std::nullopt;
-  for (std::size_t rank = 0; rank < gang.by_rank.size(); ++rank) {
-    if (gang.by_rank[rank] == nullptr) return static_cast<int>(rank);
-  }
-  return std::nullopt;
-}
-
-bool must_wait_for_culprit(const Observed& observed, const Gang& gang) {
-  const auto failure = find_first_failure(gang);
-  if (!failure || !only_collateral_failures(gang)) return false;
-  const bool all_ended = count_workers(gang).active == 0;
-  return !all_ended && failure->finished_at && observed.now < *failure->finished_at + kCulpritWait;
+/// All failed workers blame a lost peer, and somebody is left who may tell more.
+std::optional<TimePoint> wait_for_culprit(const Observed& observed, const Gang& gang,
+                                          const Failure& failure) {
+  if (!failure.is_collateral || !failure.what.finished_at) return std::nullopt;
+  const bool all_ended = std::all_of(gang.by_rank.begin(), gang.by_rank.end(), [](const Pod* pod) {
+    return pod != nullptr && has_ended(*pod);
+  });
+  const TimePoint until = *failure.what.finished_at + kCulpritWait;
+  if (all_ended || observed.now >= until) return std::nullopt;
+  return until;
 }
 
 /// Another owner's object that holds one of our names, as far as the caches know. Its end will be
@@ -168,68 +233,144 @@ std::optional<std::string> find_stranger(const Observed& observed, const Gang& g
   return std::nullopt;
 }
 
-Verdict judge_refusal(const Observed& observed, const Gang& gang) {
-  const Phase phase = count_workers(gang).active > 0 ? Phase::starting : Phase::pending;
-  const bool name_taken = observed.refusal == Refusal::name_taken;
-  return {phase, name_taken ? "NameConflict" : "CreateFailed", *observed.create_error};
+std::string of_workers(std::size_t count) {
+  return std::to_string(count) + " of " + std::to_string(count) + " workers";
 }
 
+/// Where the gang is on its way, when nothing is wrong with it.
 Verdict judge_progress(const Observed& observed, const Gang& gang) {
-  const auto started = std::count_if(gang.by_rank.begin(), gang.by_rank.end(),
-                                     [](const Pod* pod) { return pod && has_started(*pod); });
-  const bool any_created = std::any_of(gang.by_rank.begin(), gang.by_rank.end(),
-                                       [](const Pod* pod) { return pod != nullptr; });
-  const bool was_running = observed.job.status.phase == Phase::running;
-  const bool all_started = static_cast<std::size_t>(started) == gang.by_rank.size();
-  if (all_started || was_running) {
-    return {Phase::running, "WorkersRunning",
-            of_workers(static_cast<int>(gang.by_rank.size()), gang) + " have started"};
+  const JobStatus& before = observed.job.status;
+  const std::size_t count = gang.by_rank.size();
+  if (all_have_started(gang) || before.phase == Phase::running) {
+    return {Phase::running, "WorkersRunning", of_workers(count) + " have started"};
   }
-  if (!any_created) {
-    return {Phase::pending, "CreatingWorkers",
-            "creating " + std::to_string(gang.by_rank.size()) + " workers"};
+  const bool is_gathering = before.phase == Phase::restarting &&
+                            std::count(gang.by_rank.begin(), gang.by_rank.end(), nullptr) > 0;
+  // The cause of the restart stays in view until all ranks have a pod again.
+  if (is_gathering) return {Phase::restarting, before.reason, before.message};
+  if (std::all_of(gang.by_rank.begin(), gang.by_rank.end(),
+                  [](const Pod* pod) { return pod == nullptr; })) {
+    return {Phase::pending, "CreatingWorkers", "creating " + std::to_string(count) + " workers"};
   }
-  return {Phase::starting, "WaitingForWorkers", describe_waiting(gang)};
+  return {Phase::starting, "WaitingForWorkers", describe_waiting(observed, gang)};
+}
+
+Verdict judge_refusal(const Observed& observed, const Gang& gang) {
+  const bool any_alive = std::any_of(gang.by_rank.begin(), gang.by_rank.end(), [](const Pod* pod) {
+    return pod != nullptr && !has_ended(*pod);
+  });
+  const bool name_taken = observed.refusal == Refusal::name_taken;
+  return {any_alive ? Phase::starting : Phase::pending,
+          name_taken ? "NameConflict" : "CreateFailed", *observed.create_error};
+}
+
+/// Fills in what is recorded of an attempt when it begins: its pods are made from that.
+void record_attempt(JobStatus& status, const Observed& observed) {
+  if (!status.start_time) status.start_time = observed.now;
+  if (!status.attempt_start_time) status.attempt_start_time = observed.now;
+  if (status.world_size == 0) status.world_size = observed.job.spec.worker_count;
+  if (status.template_hash.empty()) status.template_hash = template_hash(observed.job.spec);
+}
+
+bool is_other_than_recorded(const TrainingJob& job) {
+  const JobStatus& status = job.status;
+  const bool is_resized = status.world_size > 0 && status.world_size != job.spec.worker_count;
+  const bool is_remade =
+      !status.template_hash.empty() && status.template_hash != template_hash(job.spec);
+  return is_resized || is_remade;
+}
+
+void begin_again_as_specified(Plan& plan, const Observed& observed) {
+  const int before = plan.status.world_size;
+  end_attempt(plan.status);
+  record_attempt(plan.status, observed);
+  const int now = plan.status.world_size;
+  const std::string what = before == now
+                               ? "the workers' template has changed"
+                               : "the number of workers was changed from " +
+                                     std::to_string(before) + " to " + std::to_string(now);
+  conclude(plan, {Phase::restarting, "SpecChanged", what + "; all workers begin anew"}, observed);
+}
+
+void fail_or_restart(Plan& plan, const Observed& observed, const Failure& failure) {
+  const ReplicaStatus counts = plan.status.workers;
+  const std::string ready = plan.status.ready_text;
+  plan.status = judge_failure(observed, failure);
+  plan.status.workers = counts;
+  plan.status.ready_text = ready;
+  if (plan.status.phase == Phase::restarting) {
+    plan.status.attempt_start_time = observed.now;
+    plan.status.running_time.reset();
+    plan.status.troubled_ranks.clear();
+  }
+  conclude(plan, {plan.status.phase, plan.status.reason, plan.status.message}, observed);
+}
+
+/// Deadlines that may pass while nothing else happens.
+void watch_the_clock(Plan& plan, const Observed& observed, const Gang& gang) {
+  const RunPolicy& policy = observed.job.spec.run;
+  const JobStatus& status = plan.status;
+  const auto look_at = [&](const std::optional<TimePoint>& from, std::chrono::seconds length) {
+    if (from && *from + length > observed.now) look_again_at(plan, *from + length, observed.now);
+  };
+  if (policy.active_deadline) look_at(status.start_time, *policy.active_deadline);
+  if (policy.start_deadline && !all_have_started(gang)) {
+    look_at(status.attempt_start_time, *policy.start_deadline);
+  }
+  for (const Pod* pod : gang.by_rank) {
+    if (pod != nullptr)
+      look_at(silent_since(observed, *pod), observed.job.spec.node_loss.tolerance);
+  }
+  if (const Pod* silent = find_silent_start(observed, gang)) {
+    plan.ask_about = silent->meta.name;
+    look_again_at(plan, observed.now + kAskAgain, observed.now);
+  }
+}
+
+/// An end that does not depend on how a worker failed.
+std::optional<Verdict> judge_end(const Observed& observed, const Gang& gang) {
+  const TrainingJob& job = observed.job;
+  if (has_reached_its_end(job, gang)) {
+    const bool by_worker0 = job.spec.success == SuccessPolicy::worker0;
+    const std::string who = by_worker0 ? "worker 0" : of_workers(gang.by_rank.size());
+    return Verdict{Phase::succeeded, by_worker0 ? "Worker0Succeeded" : "WorkersSucceeded",
+                   who + " ended with exit code 0"};
+  }
+  const auto deadline = job.spec.run.active_deadline;
+  const bool is_late =
+      deadline && job.status.start_time && observed.now >= *job.status.start_time + *deadline;
+  if (is_late) {
+    return Verdict{Phase::failed, "DeadlineExceeded",
+                   "it was active for longer than runPolicy.activeDeadlineSeconds, " +
+                       std::to_string(deadline->count()) + " s"};
+  }
+  if (observed.create_error && observed.refusal == Refusal::invalid) {
+    return Verdict{Phase::failed, "Invalid", *observed.create_error};
+  }
+  return std::nullopt;
 }
 
 Plan plan_active(const Observed& observed, const Gang& gang) {
-  Plan plan{.actions = {}, .status = observed.job.status, .events = {}, .requeue_after = {}};
-  const ReplicaStatus count = count_workers(gang);
-  plan.status.workers = count;
-  plan.status.ready_text = ready_text(count);
-  if (must_wait_for_culprit(observed, gang)) {
-    plan.requeue_after = kCulpritWait;
+  Plan plan = plan_from(observed.job.status);
+  count_into(plan.status, observed.job, gang);
+  if (const auto end = judge_end(observed, gang)) {
+    conclude(plan, *end, observed);
     return plan;
   }
-  if (const auto failure = find_first_failure(gang)) {
-    plan.status.first_failure = failure;
-    conclude(plan, {Phase::failed, "WorkerFailed", describe_first_failure(*failure)}, observed);
+  if (is_other_than_recorded(observed.job)) {
+    begin_again_as_specified(plan, observed);
     return plan;
   }
-  if (const auto rank = find_lost_worker(observed, gang)) {
-    const std::string name = names::worker_pod(observed.job.meta.name, *rank);
-    const std::string message =
-        "pod " + name + " of worker " + std::to_string(*rank) + " was deleted while the job ran";
-    plan.status.first_failure = FirstFailure{.rank = *rank,
-                                             .node = {},
-                                             .exit_code = {},
-                                             .reason = "PodDeleted",
-                                             .message = message,
-                                             .finished_at = observed.now};
-    conclude(plan, {Phase::failed, "WorkerLost", message}, observed);
+  record_attempt(plan.status, observed);
+  if (const auto failure = find_first_failure(observed, gang)) {
+    if (const auto until = wait_for_culprit(observed, gang, *failure)) {
+      look_again_at(plan, *until, observed.now);
+    } else {
+      fail_or_restart(plan, observed, *failure);
+    }
     return plan;
   }
-  if (count.succeeded == count.desired) {
-    conclude(plan,
-             {Phase::succeeded, "WorkersSucceeded",
-              of_workers(count.succeeded, gang) + " ended with exit code 0"},
-             observed);
-    return plan;
-  }
-  if (observed.create_error && observed.refusal == Refusal::invalid) {
-    conclude(plan, {Phase::failed, "Invalid", *observed.create_error}, observed);
-    return plan;
-  }
+  plan.status.troubled_ranks = troubled_ranks(observed, gang);
   if (const auto stranger = find_stranger(observed, gang)) {
     const std::string message = *stranger +
                                 " belongs to another owner (an earlier job of this name?); "
@@ -237,30 +378,52 @@ Plan plan_active(const Observed& observed, const Gang& gang) {
     conclude(plan, {Phase::pending, "NameConflict", message}, observed);
     return plan;
   }
-  plan.actions = gather_gang(observed, gang);
+  gather_gang(plan, observed, gang);
+  if (!plan.status.running_time && all_have_started(gang)) plan.status.running_time = observed.now;
   conclude(plan,
            observed.create_error ? judge_refusal(observed, gang) : judge_progress(observed, gang),
            observed);
+  watch_the_clock(plan, observed, gang);
+  return plan;
+}
+
+Plan plan_invalid(const Observed& observed, const Gang& gang) {
+  Plan plan = plan_from(observed.job.status);
+  count_into(plan.status, observed.job, gang);
+  conclude(plan, {Phase::failed, "Invalid", *observed.job.spec_error}, observed);
+  return plan;
+}
+
+/// The job goes, and its pods with it; only those that can't go by themselves are helped.
+Plan plan_leaving(const Observed& observed) {
+  Plan plan = plan_from(observed.job.status);
+  for (const Pod& pod : observed.pods) {
+    const bool is_ours = pod.meta.controller_uid == observed.job.meta.uid;
+    if (is_ours && pod.meta.deletion_time) remove_pod(plan, observed, pod);
+  }
   return plan;
 }
 
 }  // namespace
 
+bool needs_nodes(const TrainingJob& job) {
+  return job.status.workers.active > 0 || job.status.workers.terminating > 0;
+}
+
+bool is_managed_elsewhere(const TrainingJob& job) {
+  const std::string& manager = job.spec.run.managed_by;
+  return !manager.empty() && manager != names::kManager;
+}
+
 Plan plan(const Observed& observed) {
   const TrainingJob& job = observed.job;
-  if (job.meta.deletion_time) {
-    return {.actions = {}, .status = job.status, .events = {}, .requeue_after = {}};
-  }
+  if (is_managed_elsewhere(job)) return plan_from(job.status);
+  if (job.meta.deletion_time) return plan_leaving(observed);
   const Gang gang = gang_of(observed);
   if (is_terminal(job.status.phase)) return plan_finished(observed, gang);
-  if (job.spec_error) {
-    Plan plan{.actions = {}, .status = job.status, .events = {}, .requeue_after = {}};
-    plan.status.workers = count_workers(gang);
-    plan.status.ready_text = ready_text(plan.status.workers);
-    conclude(plan, {Phase::failed, "Invalid", *job.spec_error}, observed);
-    return plan;
-  }
-  return plan_active(observed, gang);
+  if (job.spec_error) return plan_invalid(observed, gang);
+  const bool stays_suspended = job.spec.run.suspend && !has_reached_its_end(job, gang);
+  return stays_suspended ? plan_suspended(observed, gang) : plan_active(observed, gang);
 }
 
 }  // namespace tj

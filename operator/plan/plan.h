@@ -15,12 +15,22 @@ namespace tj {
 /// name_taken: an object of another owner stands there, perhaps one that the caches do not hold.
 enum class Refusal { denied, invalid, name_taken };
 
+/// What the events of a pod that waits in silence say: a volume that can't be mounted, say.
+struct PodNews {
+  std::string pod_uid;
+  std::string reason;
+  std::string message;
+  bool operator==(const PodNews&) const = default;
+};
+
 /// All that is known about one job. Children are those labelled with its name, whoever owns them.
 struct Observed {
   TrainingJob job;
   std::vector<Pod> pods;
   std::optional<Service> service;
   TimePoint now;
+  std::vector<Node> nodes;          // those that its pods are on, as far as nodes are watched
+  std::optional<PodNews> pod_news;  // the answer to Plan::ask_about; safe to lose
   /// Why the last creation was refused (quota, 403, 422), if it was: apply's only memory, safe to
   /// lose.
   std::optional<std::string> create_error;
@@ -29,6 +39,10 @@ struct Observed {
 
 struct CreateService {
   bool operator==(const CreateService&) const = default;
+};
+/// Comes before the Service; that the Service is there says that this is.
+struct CreateNetworkPolicy {
+  bool operator==(const CreateNetworkPolicy&) const = default;
 };
 struct CreatePod {
   int worker_index = 0;
@@ -39,9 +53,14 @@ struct CreatePod {
 struct DeletePod {
   std::string name;
   std::string uid;
+  bool force = false;  // without waiting for its node, which is silent
   bool operator==(const DeletePod&) const = default;
 };
-using Action = std::variant<CreateService, CreatePod, DeletePod>;
+/// The job itself, its time to live being over; bound to its uid, in the background.
+struct DeleteJob {
+  bool operator==(const DeleteJob&) const = default;
+};
+using Action = std::variant<CreateNetworkPolicy, CreateService, CreatePod, DeletePod, DeleteJob>;
 
 /// Recorded only after the status was written.
 struct PlannedEvent {
@@ -52,14 +71,21 @@ struct PlannedEvent {
 };
 
 struct Plan {
-  std::vector<Action> actions;  // Service before pods, pods by rank
+  std::vector<Action> actions;  // network policy and Service before pods, pods by rank
   JobStatus status;             // what the status must be; written only if it differs
   std::vector<PlannedEvent> events;
   std::optional<std::chrono::milliseconds> requeue_after;
+  std::string ask_about;  // name of a pod whose events would say why it waits; empty: none
   bool operator==(const Plan&) const = default;
 };
 
 Plan plan(const Observed& observed);
+
+/// Nodes decide something for this job: it has pods that have not ended.
+bool needs_nodes(const TrainingJob& job);
+
+/// Another controller looks after this job (runPolicy.managedBy): nothing of it is ours to touch.
+bool is_managed_elsewhere(const TrainingJob& job);
 
 /// One line per action, the status and the events: the golden tests' format.
 std::string to_text(const Plan& plan, const TrainingJob& job);

@@ -10,14 +10,30 @@ std::string line_of(const Action& action, const TrainingJob& job) {
     return "create " + names::worker_pod(job.meta.name, create->worker_index) +
            " attempt=" + std::to_string(create->attempt);
   }
-  return "delete " + std::get<DeletePod>(action).name;
+  if (std::holds_alternative<CreateNetworkPolicy>(action)) {
+    return "create network-policy " + job.meta.name;
+  }
+  if (std::holds_alternative<DeleteJob>(action)) return "delete job " + job.meta.name;
+  const auto& remove = std::get<DeletePod>(action);
+  return (remove.force ? "delete by force " : "delete ") + remove.name;
 }
 
 std::string line_of(const JobStatus& status) {
   std::string line = std::string("status phase=") + to_string(status.phase) +
                      " reason=" + status.reason + " ready=" + status.ready_text +
                      " attempt=" + std::to_string(status.attempt);
+  const ReplicaStatus& workers = status.workers;
+  if (workers.active != workers.ready) line += " active=" + std::to_string(workers.active);
+  if (workers.terminating > 0) line += " terminating=" + std::to_string(workers.terminating);
+  if (status.restarts > 0) {
+    line += " restarts=" + std::to_string(status.restarts) +
+            " counted=" + std::to_string(status.restarts_counted);
+  }
   if (status.first_failure) line += " first-failure=" + std::to_string(status.first_failure->rank);
+  for (const std::string& node : status.excluded_nodes) line += " excluded=" + node;
+  if (!status.troubled_ranks.empty()) {
+    line += " troubled=" + std::to_string(status.troubled_ranks.size());
+  }
   return line + " | " + status.message;
 }
 
@@ -30,6 +46,7 @@ std::string to_text(const Plan& plan, const TrainingJob& job) {
   for (const PlannedEvent& event : plan.events) {
     text += std::string("event ") + (event.warning ? "Warning " : "Normal ") + event.reason + "\n";
   }
+  if (!plan.ask_about.empty()) text += "ask about " + plan.ask_about + "\n";
   if (plan.requeue_after) {
     text += "requeue after " + std::to_string(plan.requeue_after->count()) + " ms\n";
   }

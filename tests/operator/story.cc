@@ -35,7 +35,7 @@ std::string joined_from(const std::vector<std::string>& words, std::size_t first
 void start(Pod& pod) {
   pod.phase = PodPhase::running;
   pod.ready = true;
-  pod.node = "node-" + std::to_string(pod.worker_index);
+  if (pod.node.empty()) pod.node = "node-" + std::to_string(pod.worker_index);
   pod.waiting_reason.clear();
   pod.waiting_message.clear();
 }
@@ -66,36 +66,128 @@ bool Story::change_pods(const std::string& verb, const Words& words) {
       const bool named = std::find(words.begin() + 1, words.end(), rank) != words.end();
       if (words.at(1) == "all" || named) start(each);
     }
-  } else if (verb == "exit") {
-    Pod& ended = pod(words.at(1));
-    const int code = std::stoi(option(words, "code", "0"));
-    const bool pod_runs_on = option(words, "pod", "") == "running";
-    if (!pod_runs_on) ended.phase = code == 0 ? PodPhase::succeeded : PodPhase::failed;
-    ended.ready = false;
-    ended.exit = ContainerExit{.exit_code = code,
-                               .reason = code == 0 ? "Completed" : "Error",
-                               .message = option(words, "message", ""),
-                               .finished_at = at_second(std::stoi(option(words, "at", "10")))};
-  } else if (verb == "evict") {
-    Pod& evicted = pod(words.at(1));
-    evicted.phase = PodPhase::failed;
-    evicted.reason = "Evicted";
-    evicted.message = "the node was low on memory";
+  } else if (verb == "bind") {
+    pod(words.at(1)).node = words.at(2);
   } else if (verb == "waiting") {
     Pod& waiting = pod(words.at(1));
     waiting.waiting_reason = words.at(2);
     waiting.waiting_message = joined_from(words, 3);
+    waiting.waiting_since = world_.now;
+  } else if (verb == "news") {
+    world_.pod_news = PodNews{pod(words.at(1)).meta.uid, words.at(2), joined_from(words, 3)};
   } else if (verb == "vanish") {
     const std::string uid = pod(words.at(1)).meta.uid;
     std::erase_if(world_.pods, [&](const Pod& each) { return each.meta.uid == uid; });
   } else if (verb == "gone") {
-    std::erase_if(world_.pods, [](const Pod& each) { return each.meta.deletion_time.has_value(); });
+    std::erase_if(world_.pods, [this](const Pod& each) {
+      return each.meta.deletion_time.has_value() && !is_silent(each.node);
+    });
   } else if (verb == "leave-behind") {
     for (Pod& each : world_.pods) each.attempt = -1;
   } else {
     return false;
   }
   return true;
+}
+
+bool Story::end_pods(const std::string& verb, const Words& words) {
+  const auto end = [&](Pod& ended, const std::string& fallback_reason) {
+    const int code = std::stoi(option(words, "code", "0"));
+    ended.ready = false;
+    ended.exit = ContainerExit{.exit_code = code,
+                               .reason = option(words, "reason", fallback_reason),
+                               .message = option(words, "message", ""),
+                               .finished_at = at_second(std::stoi(option(words, "at", "10")))};
+    if (option(words, "pod", "") == "running") return;
+    ended.phase = code == 0 ? PodPhase::succeeded : PodPhase::failed;
+  };
+  if (verb == "exit") {
+    end(pod(words.at(1)), option(words, "code", "0") == "0" ? "Completed" : "Error");
+  } else if (verb == "evict") {
+    Pod& evicted = pod(words.at(1));
+    evicted.phase = PodPhase::failed;
+    evicted.reason = "Evicted";
+    evicted.message = "the node was low on memory";
+  } else if (verb == "reject") {
+    Pod& rejected = pod(words.at(1));
+    rejected.phase = PodPhase::failed;
+    rejected.reason = words.at(2);
+  } else if (verb == "disrupt") {
+    Pod& disrupted = pod(words.at(1));
+    disrupted.meta.deletion_time = world_.now;
+    disrupted.conditions.push_back({"DisruptionTarget", words.at(2), "somebody needs the node"});
+    end(disrupted, "Error");
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool Story::is_silent(const std::string& node) const {
+  return std::any_of(world_.nodes.begin(), world_.nodes.end(), [&](const Node& each) {
+    return each.meta.name == node && each.silent_since.has_value();
+  });
+}
+
+bool Story::change_nodes(const std::string& verb, const Words& words) {
+  if (verb != "silent" && verb != "heard") return false;
+  std::erase_if(world_.nodes, [&](const Node& each) { return each.meta.name == words.at(1); });
+  Node node{.meta = {.name = words.at(1)}, .silent_since = {}};
+  if (verb == "silent") node.silent_since = world_.now;
+  world_.nodes.push_back(std::move(node));
+  return true;
+}
+
+void Story::add_rule(const Words& words) {
+  FailureRule rule{.action = parse_action(words.at(1)).value(),
+                   .exit_codes = {},
+                   .signals = {},
+                   .conditions = {},
+                   .causes = {}};
+  if (const auto code = option(words, "code", ""); !code.empty()) {
+    rule.exit_codes.push_back(std::stoi(code));
+  }
+  if (const auto signal = option(words, "signal", ""); !signal.empty()) {
+    rule.signals.push_back(std::stoi(signal));
+  }
+  if (const auto condition = option(words, "condition", ""); !condition.empty()) {
+    rule.conditions.push_back(condition);
+  }
+  if (const auto cause = option(words, "cause", ""); !cause.empty()) {
+    rule.causes.push_back(parse_cause(cause).value());
+  }
+  world_.job.spec.failure_rules.push_back(std::move(rule));
+}
+
+/// The settings of `job` and `set`: those that are not named stay as they are.
+void Story::apply_settings(const Words& words) {
+  JobSpec& spec = world_.job.spec;
+  const auto on = [&](const char* name, const auto& use) {
+    const std::string text = option(words, name, "");
+    if (!text.empty()) use(text);
+  };
+  const auto number = [&](const char* name, int& value) {
+    on(name, [&](const std::string& text) { value = std::stoi(text); });
+  };
+  const auto seconds = [&](const char* name, auto& value) {
+    on(name, [&](const std::string& text) { value = std::chrono::seconds{std::stoi(text)}; });
+  };
+  number("workers", spec.worker_count);
+  number("max-restarts", spec.run.max_restarts);
+  seconds("active-deadline", spec.run.active_deadline);
+  seconds("start-deadline", spec.run.start_deadline);
+  seconds("ttl", spec.run.ttl_after_finished);
+  seconds("budget-reset", spec.run.restart_budget_reset);
+  seconds("tolerance", spec.node_loss.tolerance);
+  seconds("force-delete", spec.node_loss.force_delete);
+  on("template", [&](const std::string& text) { spec.pod_template_json = text; });
+  on("suspend", [&](const std::string& text) { spec.run.suspend = text == "true"; });
+  on("managed-by", [&](const std::string& text) { spec.run.managed_by = text; });
+  on("network-policy", [&](const std::string& text) { spec.network_policy = text == "true"; });
+  on("success", [&](const std::string&) { spec.success = SuccessPolicy::worker0; });
+  on("clean", [&](const std::string& text) {
+    spec.run.clean_pods = text == "All" ? CleanPods::all : CleanPods::none;
+  });
 }
 
 void Story::apply_job(const Words& words) {
@@ -107,16 +199,21 @@ void Story::apply_job(const Words& words) {
                      .uid = option(words, "uid", "uid-1"),
                      .resource_version = "1",
                      .generation = 1};
-  world_.job.spec.worker_count = std::stoi(option(words, "workers", "1"));
+  apply_settings(words);
   const std::string invalid_field = option(words, "invalid", "");
   if (!invalid_field.empty()) world_.job.spec_error = invalid_field + ": is wrong";
   world_.now = at_second(0);
 }
 
 void Story::change(const std::string& verb, const Words& words) {
-  if (change_pods(verb, words)) return;
+  if (change_pods(verb, words) || end_pods(verb, words) || change_nodes(verb, words)) return;
   if (verb == "job") {
     apply_job(words);
+  } else if (verb == "set") {
+    apply_settings(words);
+    ++world_.job.meta.generation;
+  } else if (verb == "rule") {
+    add_rule(words);
   } else if (verb == "stranger" && words.at(1) == "service") {
     const std::string& name = words.at(2);
     world_.service = Service{.meta = {.name = name, .controller_uid = "uid-0"}, .job_name = name};
@@ -146,9 +243,12 @@ std::string Story::settle() {
     if (waits) return text + (next.requeue_after || text.empty() ? said : "");
     text += said;
     const Observed before = world_;
+    const bool had_network_policy = has_network_policy_;
     carry_out(next);
+    if (world_.job.meta.name.empty()) return text;
     const bool refused = world_.pods == before.pods && world_.job == before.job &&
-                         world_.service.has_value() == before.service.has_value();
+                         world_.service.has_value() == before.service.has_value() &&
+                         has_network_policy_ == had_network_policy;
     if (refused && world_.create_error == before.create_error) return text;
   }
   throw std::runtime_error("the job never settles:\n" + text);
@@ -156,20 +256,33 @@ std::string Story::settle() {
 
 void Story::carry_out(const Plan& next) {
   for (const Action& action : next.actions) {
+    // The policy is not observed: of a second creation the server says that it is there.
+    const bool is_policy = std::holds_alternative<CreateNetworkPolicy>(action);
+    if (is_policy && std::exchange(has_network_policy_, true)) continue;
     apply(action);
     const bool took_effect = !world_.create_error;
     if (crashes_ && took_effect) return;
   }
-  world_.job.status = next.status;
+  if (!world_.job.meta.name.empty()) world_.job.status = next.status;
 }
 
 void Story::apply(const Action& action) {
   if (const auto* remove = std::get_if<DeletePod>(&action)) {
-    for (Pod& each : world_.pods) {
-      if (each.meta.uid == remove->uid) each.meta.deletion_time = world_.now;
+    const auto is_it = [&](const Pod& each) { return each.meta.uid == remove->uid; };
+    if (remove->force) {
+      std::erase_if(world_.pods, is_it);
+      return;
     }
+    const auto found = std::find_if(world_.pods.begin(), world_.pods.end(), is_it);
+    if (found != world_.pods.end()) found->meta.deletion_time = world_.now;
     return;
   }
+  if (std::holds_alternative<DeleteJob>(action)) {
+    world_.job = TrainingJob{};
+    world_.pods.clear();
+    return;
+  }
+  if (std::holds_alternative<CreateNetworkPolicy>(action)) return;
   world_.create_error = refusal_;
   world_.refusal = refusal_is_final_ ? Refusal::invalid : Refusal::denied;
   if (refusal_) return;
@@ -184,6 +297,7 @@ void Story::create_pod(const CreatePod& action) {
   created.meta.name = names::worker_pod(world_.job.meta.name, action.worker_index);
   created.meta.uid = "pod-" + std::to_string(next_uid_++);
   created.meta.controller_uid = world_.job.meta.uid;
+  created.meta.creation_time = world_.now;
   created.job_name = world_.job.meta.name;
   created.worker_index = action.worker_index;
   created.attempt = action.attempt;

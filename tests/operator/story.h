@@ -1,14 +1,24 @@
 // A story: a text file of steps and what the plan makes of each, readable without C++. After each
 // step the job is reconciled until nothing is left to do.
 //
-//   job NAME workers=N [uid=U] [invalid=FIELD]   the manifest is applied
+//   job NAME workers=N [uid=U] [invalid=FIELD] [SETTING...]   the manifest is applied
+//   set SETTING...           the spec is changed: workers=N template=T suspend=true|false
+//                            max-restarts=N active-deadline=S start-deadline=S ttl=S
+//                            budget-reset=S clean=All|None success=Worker0 tolerance=S
+//                            force-delete=S managed-by=WHO network-policy=true
+//   rule ACTION [code=N] [signal=N] [condition=C] [cause=C]   the next rule of its failure policy
 //   start RANK...            kubelet starts these workers ("all": every one)
-//   exit RANK code=N [at=S] [pod=running] [message=TEXT]
+//   bind RANK NODE           the scheduler has found a node
+//   exit RANK code=N [at=S] [reason=R] [pod=running] [message=TEXT]
 //                            a worker's main container ends at second S; its pod may run on
 //   evict RANK               the pod fails as a whole, without an exit code
+//   reject RANK REASON       a node does not take the pod
+//   disrupt RANK REASON code=N    the pod is asked to leave, and its worker ends of it
 //   waiting RANK REASON TEXT...   a worker can't start
+//   news RANK REASON TEXT... what the pod's events say
 //   vanish RANK              the pod is deleted by somebody else, and gone
-//   gone                     pods that were asked to stop have stopped
+//   gone                     pods that were asked to stop have stopped, where their node is heard of
+//   silent NODE | heard NODE a node has not been heard of since now; it is heard again
 //   leave-behind             the pods there are become those of an earlier attempt
 //   stranger RANK | stranger service NAME   another owner's object holds the name
 //   refuse TEXT... | refuse-for-good TEXT... | accept   creations are refused, or no longer
@@ -38,7 +48,12 @@ class Story {
   using Words = std::vector<std::string>;
   void change(const std::string& verb, const Words& words);
   bool change_pods(const std::string& verb, const Words& words);
+  bool end_pods(const std::string& verb, const Words& words);
+  bool change_nodes(const std::string& verb, const Words& words);
+  bool is_silent(const std::string& node) const;
   void apply_job(const Words& words);
+  void apply_settings(const Words& words);
+  void add_rule(const Words& words);
   std::string settle();
   void carry_out(const Plan& plan);
   void apply(const Action& action);
@@ -49,6 +64,7 @@ class Story {
   bool crashes_ = false;
   std::optional<std::string> refusal_;
   bool refusal_is_final_ = false;
+  bool has_network_policy_ = false;
   long long next_uid_ = 1;
 };
 

@@ -21,14 +21,14 @@ enum class State {
 };
 constexpr int kStates = 9;
 
-Pod pod_in(State state, int rank) {
+Pod pod_in(State state, int rank, int attempt = 0) {
   Pod pod;
   pod.meta.name = names::worker_pod("j", rank);
   pod.meta.uid = "pod-" + std::to_string(rank);
   pod.meta.controller_uid = state == State::foreign ? "somebody" : "uid";
   pod.job_name = "j";
   pod.worker_index = rank;
-  pod.attempt = state == State::leftover ? -1 : 0;
+  pod.attempt = state == State::leftover ? -1 : attempt;
   const TimePoint finished_at{std::chrono::seconds{100 + rank}};
   if (state == State::running || state == State::terminating) pod.phase = PodPhase::running;
   if (state == State::terminating) pod.meta.deletion_time = finished_at;
@@ -92,7 +92,7 @@ void carry_out(Observed& world, const Plan& next) {
     if (std::holds_alternative<CreateService>(action))
       world.service = Service{.meta = {.name = "j", .controller_uid = "uid"}, .job_name = "j"};
     if (const auto* create = std::get_if<CreatePod>(&action))
-      world.pods.push_back(pod_in(State::pending, create->worker_index));
+      world.pods.push_back(pod_in(State::pending, create->worker_index, create->attempt));
     if (const auto* remove = std::get_if<DeletePod>(&action))
       std::erase_if(world.pods, [&](const Pod& pod) { return pod.meta.uid == remove->uid; });
   }

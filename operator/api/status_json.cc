@@ -1,0 +1,171 @@
+#include "operator/api/status_json.h"
+
+#include "contract/outcome.h"
+#include "operator/api/read.h"
+
+namespace tj {
+namespace {
+using namespace read;
+
+json time_or_null(const std::optional<TimePoint>& time) {
+  return time ? json(format_time(*time)) : json(nullptr);
+}
+
+Condition condition_from_json(const json& object) {
+  return {.type = string_at(object, "type"),
+          .status = string_at(object, "status") == "True",
+          .reason = string_at(object, "reason"),
+          .message = string_at(object, "message"),
+          .observed_generation = number_at<long long>(object, "observedGeneration"),
+          .last_transition_time = time_at(object, "lastTransitionTime")};
+}
+
+json to_json(const Condition& condition) {
+  return {{"type", condition.type},
+          {"status", condition.status ? "True" : "False"},
+          {"reason", condition.reason},
+          {"message", condition.message},
+          {"observedGeneration", condition.observed_generation},
+          {"lastTransitionTime", time_or_null(condition.last_transition_time)}};
+}
+
+std::optional<FirstFailure> first_failure_from_json(const json& status) {
+  const json& object = object_at(status, "firstFailure");
+  if (object.empty()) return std::nullopt;
+  return FirstFailure{
+      .attempt = number_at(object, "attempt"),
+      .rank = number_at(object, "rank"),
+      .node = string_at(object, "node"),
+      .cause = parse_cause(string_at(object, "cause")).value_or(FailureCause::exit_code),
+      .exit_code = maybe_number_at(object, "exitCode"),
+      .reason = string_at(object, "reason"),
+      .message = string_at(object, "message"),
+      .finished_at = time_at(object, "finishedAt"),
+      .collateral_count = number_at(object, "collateral")};
+}
+
+json to_json(const std::optional<FirstFailure>& failure) {
+  if (!failure) return nullptr;
+  const bool by_signal = failure->exit_code && *failure->exit_code > exit_code::kSignalBase;
+  return {
+      {"attempt", failure->attempt},
+      {"rank", failure->rank},
+      {"node", failure->node},
+      {"cause", to_string(failure->cause)},
+      {"exitCode", failure->exit_code ? json(*failure->exit_code) : json(nullptr)},
+      {"signal", by_signal ? json(*failure->exit_code - exit_code::kSignalBase) : json(nullptr)},
+      {"reason", failure->reason},
+      {"message", failure->message},
+      {"finishedAt", time_or_null(failure->finished_at)},
+      {"collateral", failure->collateral_count}};
+}
+
+ReplicaStatus replicas_from_json(const json& status) {
+  const json& worker = object_at(object_at(status, "replicaStatuses"), "Worker");
+  return {.desired = number_at(worker, "desired"),
+          .active = number_at(worker, "active"),
+          .terminating = number_at(worker, "terminating"),
+          .ready = number_at(worker, "ready"),
+          .succeeded = number_at(worker, "succeeded"),
+          .failed = number_at(worker, "failed")};
+}
+
+json to_json(const ReplicaStatus& workers) {
+  return {{"desired", workers.desired},         {"active", workers.active},
+          {"terminating", workers.terminating}, {"ready", workers.ready},
+          {"succeeded", workers.succeeded},     {"failed", workers.failed}};
+}
+
+TroubledRank troubled_rank_from_json(const json& object) {
+  return {.rank = number_at(object, "rank"),
+          .pod = string_at(object, "pod"),
+          .node = string_at(object, "node"),
+          .reason = string_at(object, "reason"),
+          .message = string_at(object, "message")};
+}
+
+json to_json(const TroubledRank& trouble) {
+  return {{"rank", trouble.rank},
+          {"pod", trouble.pod},
+          {"node", trouble.node},
+          {"reason", trouble.reason},
+          {"message", trouble.message}};
+}
+
+NodeFailures node_failures_from_json(const json& object) {
+  return {.node = string_at(object, "node"), .count = number_at(object, "count")};
+}
+
+json to_json(const NodeFailures& failures) {
+  return {{"node", failures.node}, {"count", failures.count}};
+}
+
+template <typename T>
+json list_of(const std::vector<T>& items) {
+  json list = json::array();
+  for (const T& item : items) list.push_back(to_json(item));
+  return list;
+}
+
+template <typename T>
+std::vector<T> list_at(const json& parent, const char* key, T (*from_json)(const json&)) {
+  std::vector<T> items;
+  for (const json& item : array_at(parent, key)) items.push_back(from_json(item));
+  return items;
+}
+
+std::string text_of(const json& item) {
+  return item.is_string() ? item.get<std::string>() : std::string{};
+}
+
+}  // namespace
+
+JobStatus status_from_json(const json& object) {
+  return {.phase = parse_phase(string_at(object, "phase")).value_or(Phase::pending),
+          .reason = string_at(object, "reason"),
+          .message = string_at(object, "message"),
+          .observed_generation = number_at<long long>(object, "observedGeneration"),
+          .attempt = number_at(object, "attempt"),
+          .world_size = number_at(object, "worldSize"),
+          .template_hash = string_at(object, "templateHash"),
+          .attempt_start_time = time_at(object, "attemptStartTime"),
+          .running_time = time_at(object, "runningTime"),
+          .restarts = number_at(object, "restarts"),
+          .restarts_counted = number_at(object, "restartsCounted"),
+          .node_failures = list_at(object, "nodeFailures", node_failures_from_json),
+          .excluded_nodes = list_at(object, "excludedNodes", text_of),
+          .troubled_ranks = list_at(object, "troubledRanks", troubled_rank_from_json),
+          .ready_text = string_at(object, "ready"),
+          .selector = string_at(object, "selector"),
+          .start_time = time_at(object, "startTime"),
+          .completion_time = time_at(object, "completionTime"),
+          .workers = replicas_from_json(object),
+          .first_failure = first_failure_from_json(object),
+          .conditions = list_at(object, "conditions", condition_from_json)};
+}
+
+json to_json(const JobStatus& status) {
+  return {{"phase", to_string(status.phase)},
+          {"reason", status.reason},
+          {"message", status.message},
+          {"observedGeneration", status.observed_generation},
+          {"attempt", status.attempt},
+          {"worldSize", status.world_size},
+          {"templateHash", status.template_hash},
+          {"attemptStartTime", time_or_null(status.attempt_start_time)},
+          {"runningTime", time_or_null(status.running_time)},
+          {"restarts", status.restarts},
+          {"restartsCounted", status.restarts_counted},
+          {"nodeFailures", list_of(status.node_failures)},
+          {"excludedNodes", status.excluded_nodes},
+          {"troubledRanks", list_of(status.troubled_ranks)},
+          {"ready", status.ready_text},
+          {"selector", status.selector},
+          {"startTime", time_or_null(status.start_time)},
+          {"completionTime", time_or_null(status.completion_time)},
+          {"replicaStatuses", {{"Worker", to_json(status.workers)}}},
+          {"firstFailure", to_json(status.first_failure)},
+          {"conditions", list_of(status.conditions)}};
+}
+
+}  // namespace tj

@@ -1,0 +1,301 @@
+#include "operator/plan/failure.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <tuple>
+
+#include "contract/outcome.h"
+#include "operator/plan/explain.h"
+
+namespace tj {
+namespace {
+
+constexpr const char* kDisruptionTarget = "DisruptionTarget";
+
+template <typename Range, typename Value>
+bool has(const Range& range, const Value& value) {
+  return std::find(std::begin(range), std::end(range), value) != std::end(range);
+}
+
+/// A retry gives the same answer.
+bool is_final_code(int code) {
+  using namespace exit_code;
+  return code == kUsage || code == kBadData || code == kBadConfig;
+}
+
+bool is_collateral(const Pod& pod) {
+  return pod.exit && pod.exit->exit_code == exit_code::kPeerLost;
+}
+
+const PodCondition* find_disruption(const Pod& pod) {
+  for (const PodCondition& condition : pod.conditions) {
+    if (condition.type == kDisruptionTarget) return &condition;
+  }
+  return nullptr;
+}
+
+/// Reasons that kubelet and node controllers write into a pod that they ended.
+FailureCause cause_of_reason(const std::string& reason) {
+  constexpr std::array kDisruptions = {"Evicted", "Preempting", "NodeShutdown", "Shutdown",
+                                       "Terminated"};
+  if (has(kDisruptions, reason)) return FailureCause::disrupted;
+  if (reason == "NodeLost") return FailureCause::node_lost;
+  const bool is_rejected = reason == "UnexpectedAdmissionError" || reason == "NodeAffinity" ||
+                           reason.starts_with("OutOf");
+  return is_rejected ? FailureCause::pod_rejected : FailureCause::exit_code;
+}
+
+/// DisruptionTarget may be stale, or race with the program's own end (KEP-3329): what the program
+/// says for certain goes before it.
+FailureCause cause_of(const Pod& pod) {
+  const bool program_knows = pod.exit && is_final_code(pod.exit->exit_code);
+  if (program_knows) return FailureCause::exit_code;
+  if (pod.exit && pod.exit->reason == "OOMKilled") return FailureCause::oom_killed;
+  if (find_disruption(pod) != nullptr) return FailureCause::disrupted;
+  const FailureCause by_reason = cause_of_reason(pod.reason);
+  if (by_reason != FailureCause::exit_code) return by_reason;
+  const bool by_signal = pod.exit && pod.exit->exit_code > exit_code::kSignalBase;
+  return by_signal ? FailureCause::signal : FailureCause::exit_code;
+}
+
+FirstFailure describe_end(const Pod& pod) {
+  FirstFailure failure{.attempt = pod.attempt,
+                       .rank = pod.worker_index,
+                       .node = pod.node,
+                       .cause = cause_of(pod),
+                       .exit_code = {},
+                       .reason = pod.reason.empty() ? "PodFailed" : pod.reason,
+                       .message = pod.message,
+                       .finished_at = {},
+                       .collateral_count = 0};
+  const PodCondition* disruption = find_disruption(pod);
+  if (disruption != nullptr && failure.cause == FailureCause::disrupted) {
+    failure.reason = disruption->reason;
+    failure.message = disruption->message;
+  }
+  if (!pod.exit) return failure;
+  failure.exit_code = pod.exit->exit_code;
+  failure.finished_at = pod.exit->finished_at;
+  if (pod.reason.empty() && failure.cause != FailureCause::disrupted) {
+    failure.reason = pod.exit->reason;
+  }
+  const auto outcome = from_termination_message(pod.exit->message);
+  if (outcome) {
+    failure.reason = outcome->reason;
+    failure.message = outcome->message;
+  } else if (failure.message.empty()) {
+    failure.message = pod.exit->message;
+  }
+  return failure;
+}
+
+FirstFailure lost_with_its_node(const Pod& pod, TimePoint since) {
+  return {.attempt = pod.attempt,
+          .rank = pod.worker_index,
+          .node = pod.node,
+          .cause = FailureCause::node_lost,
+          .exit_code = {},
+          .reason = "NodeLost",
+          .message = "node " + pod.node + " has not been heard of since " + format_time(since),
+          .finished_at = since,
+          .collateral_count = 0};
+}
+
+FirstFailure lost_with_its_pod(const Observed& observed, int rank) {
+  const TrainingJob& job = observed.job;
+  return {.attempt = job.status.attempt,
+          .rank = rank,
+          .node = {},
+          .cause = FailureCause::pod_deleted,
+          .exit_code = {},
+          .reason = "PodDeleted",
+          .message = "pod " + names::worker_pod(job.meta.name, rank) + " of worker " +
+                     std::to_string(rank) + " was deleted while the job ran",
+          .finished_at = observed.now,
+          .collateral_count = 0};
+}
+
+/// One worker's failure, if it has any.
+std::optional<Failure> failure_of(const Observed& observed, const Gang& gang, int rank) {
+  const Pod* pod = gang.by_rank[static_cast<std::size_t>(rank)];
+  if (pod == nullptr) {
+    // Before all have started nobody has joined it yet: its pod is simply made again.
+    if (observed.job.status.phase != Phase::running) return std::nullopt;
+    return Failure{lost_with_its_pod(observed, rank), {}, false};
+  }
+  if (has_failed(*pod)) return Failure{describe_end(*pod), pod->conditions, is_collateral(*pod)};
+  const auto since = silent_since(observed, *pod);
+  const bool is_lost =
+      since && !has_ended(*pod) && observed.now >= *since + observed.job.spec.node_loss.tolerance;
+  if (is_lost) return Failure{lost_with_its_node(*pod, *since), pod->conditions, false};
+  return std::nullopt;
+}
+
+/// Sorts failures by what they tell: causes before collateral, then by time, then by rank.
+auto blame_order(const Failure& failure) {
+  return std::tuple(failure.is_collateral, failure.what.finished_at.value_or(TimePoint::max()),
+                    failure.what.rank);
+}
+
+std::optional<Failure> late_start(const Observed& observed, const Gang& gang) {
+  const auto deadline = observed.job.spec.run.start_deadline;
+  const auto begun = observed.job.status.attempt_start_time;
+  const bool is_late = deadline && begun && observed.now >= *begun + *deadline;
+  if (!is_late || all_have_started(gang)) return std::nullopt;
+  const auto missing = std::find_if(gang.by_rank.begin(), gang.by_rank.end(), [](const Pod* pod) {
+    return pod == nullptr || !has_started(*pod);
+  });
+  FirstFailure what{.attempt = observed.job.status.attempt,
+                    .rank = static_cast<int>(missing - gang.by_rank.begin()),
+                    .node = *missing != nullptr ? (*missing)->node : std::string{},
+                    .cause = FailureCause::start_deadline,
+                    .exit_code = {},
+                    .reason = "StartDeadlineExceeded",
+                    .message = "not all workers ran within " + std::to_string(deadline->count()) +
+                               " s: " + describe_waiting(observed, gang),
+                    .finished_at = observed.now,
+                    .collateral_count = 0};
+  return Failure{std::move(what), {}, false};
+}
+
+bool matches(const FailureRule& rule, const Failure& failure) {
+  const FirstFailure& what = failure.what;
+  if (has(rule.causes, what.cause)) return true;
+  if (what.exit_code && has(rule.exit_codes, *what.exit_code)) return true;
+  const bool by_signal = what.exit_code && *what.exit_code > exit_code::kSignalBase;
+  if (by_signal && has(rule.signals, *what.exit_code - exit_code::kSignalBase)) return true;
+  return std::any_of(
+      failure.conditions.begin(), failure.conditions.end(), [&](const PodCondition& condition) {
+        return has(rule.conditions, condition.type) || has(rule.conditions, condition.reason);
+      });
+}
+
+/// Signals by which a program ends itself; all others come from outside.
+bool is_crash(int signal) {
+  constexpr std::array kCrashes = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS};
+  return has(kCrashes, signal);
+}
+
+FailureAction built_in_action(const FirstFailure& what) {
+  switch (what.cause) {
+    case FailureCause::disrupted:
+    case FailureCause::node_lost:
+    case FailureCause::pod_deleted: return FailureAction::restart_ignoring_budget;
+    case FailureCause::oom_killed:
+    case FailureCause::pod_rejected:
+    case FailureCause::start_deadline: return FailureAction::restart;
+    case FailureCause::signal:
+      return what.exit_code && is_crash(*what.exit_code - exit_code::kSignalBase)
+                 ? FailureAction::restart
+                 : FailureAction::restart_ignoring_budget;
+    case FailureCause::exit_code: break;
+  }
+  if (what.exit_code && is_final_code(*what.exit_code)) return FailureAction::fail;
+  const bool may_resume = what.exit_code == exit_code::kInterrupted;
+  return may_resume ? FailureAction::restart_ignoring_budget : FailureAction::restart;
+}
+
+const char* reason_word(FailureCause cause) {
+  switch (cause) {
+    case FailureCause::exit_code:
+    case FailureCause::signal: return "WorkerFailed";
+    case FailureCause::oom_killed: return "OOMKilled";
+    case FailureCause::disrupted: return "Disrupted";
+    case FailureCause::node_lost: return "NodeLost";
+    case FailureCause::pod_deleted: return "WorkerLost";
+    case FailureCause::pod_rejected: return "PodRejected";
+    case FailureCause::start_deadline: return "StartDeadlineExceeded";
+  }
+  return "WorkerFailed";
+}
+
+void list_bounded(std::vector<std::string>& nodes, const std::string& node) {
+  if (has(nodes, node)) return;
+  if (nodes.size() == kNodesListedMax) nodes.erase(nodes.begin());
+  nodes.push_back(node);
+}
+
+/// Counts the failure against its node, and excludes a node that has had its chances.
+void blame_node(JobStatus& status, const FirstFailure& what, FailureAction action) {
+  const bool by_rule = action == FailureAction::exclude_node_and_restart;
+  const bool is_nodes_fault =
+      what.cause == FailureCause::node_lost || what.cause == FailureCause::pod_rejected;
+  if (what.node.empty() || !(by_rule || is_nodes_fault)) return;
+  auto& known = status.node_failures;
+  auto found = std::find_if(known.begin(), known.end(),
+                            [&](const NodeFailures& each) { return each.node == what.node; });
+  if (found == known.end()) {
+    if (known.size() == kNodesListedMax) known.erase(known.begin());
+    found = known.insert(known.end(), NodeFailures{what.node, 0});
+  }
+  ++found->count;
+  if (by_rule || found->count >= kNodeFailuresMax) list_bounded(status.excluded_nodes, what.node);
+}
+
+bool has_earned_a_new_budget(const Observed& observed) {
+  const auto reset = observed.job.spec.run.restart_budget_reset;
+  const auto since = observed.job.status.running_time;
+  return reset && since && observed.now >= *since + *reset;
+}
+
+}  // namespace
+
+std::optional<Failure> find_first_failure(const Observed& observed, const Gang& gang) {
+  std::optional<Failure> first;
+  int failed_count = 0;
+  for (int rank = 0; rank < static_cast<int>(gang.by_rank.size()); ++rank) {
+    auto failure = failure_of(observed, gang, rank);
+    if (!failure) continue;
+    ++failed_count;
+    if (!first || blame_order(*failure) < blame_order(*first)) first = std::move(failure);
+  }
+  if (!first) return late_start(observed, gang);
+  first->what.collateral_count = failed_count - 1;
+  return first;
+}
+
+FailureAction action_for(const JobSpec& spec, const Failure& failure) {
+  for (const FailureRule& rule : spec.failure_rules) {
+    if (matches(rule, failure)) return rule.action;
+  }
+  return built_in_action(failure.what);
+}
+
+JobStatus judge_failure(const Observed& observed, const Failure& failure) {
+  const RunPolicy& policy = observed.job.spec.run;
+  const FailureAction action = action_for(observed.job.spec, failure);
+  JobStatus status = observed.job.status;
+  status.first_failure = failure.what;
+  status.reason = reason_word(failure.what.cause);
+  status.message = describe_first_failure(failure.what);
+  status.phase = Phase::failed;
+  if (action == FailureAction::fail) return status;
+  const bool counts = action != FailureAction::restart_ignoring_budget;
+  if (has_earned_a_new_budget(observed)) status.restarts_counted = 0;
+  if (counts && status.restarts_counted >= policy.max_restarts) {
+    if (policy.max_restarts == 0) return status;
+    status.reason = "RestartsExhausted";
+    status.message +=
+        "; runPolicy.maxRestarts, " + std::to_string(policy.max_restarts) + ", is used up";
+    return status;
+  }
+  const int uncounted = status.restarts - status.restarts_counted;
+  if (!counts && uncounted >= kUncountedRestartsMax) {
+    status.reason = "RestartsExhausted";
+    status.message +=
+        "; restarted " + std::to_string(uncounted) + " times already without counting";
+    return status;
+  }
+  blame_node(status, failure.what, action);
+  status.phase = Phase::restarting;
+  ++status.attempt;
+  ++status.restarts;
+  if (counts) ++status.restarts_counted;
+  status.message += counts ? "; restart " + std::to_string(status.restarts_counted) + " of " +
+                                 std::to_string(policy.max_restarts)
+                           : "; restarting without counting it";
+  return status;
+}
+
+}  // namespace tj

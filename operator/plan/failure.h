@@ -1,0 +1,35 @@
+// Which worker failed first, of what, and what follows from it. Pure.
+// One lost rank blocks every collective, so the gang restarts or fails as a whole
+// (docs/adr/0003-gang-as-a-unit.md); the failures of others after the first are collateral.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/plan/gang.h"
+
+namespace tj {
+
+/// A first failure together with what only rules look at.
+struct Failure {
+  FirstFailure what;
+  std::vector<PodCondition> conditions;  // of its pod
+  bool is_collateral = false;            // it blames a lost peer, and nobody else has failed
+};
+
+/// The worker that failed first: the earliest end; one that says it lost a peer only if no other
+/// failed; ties go to the lowest rank. A worker is also lost with its node, with its pod, or when
+/// the start deadline has passed. Absent: all is well.
+std::optional<Failure> find_first_failure(const Observed& observed, const Gang& gang);
+
+/// The first of the job's rules that matches, else the built-in class (docs/trainingjob.md).
+FailureAction action_for(const JobSpec& spec, const Failure& failure);
+
+/// The job's status after the verdict on a failure: restarted as the next attempt, or failed.
+JobStatus judge_failure(const Observed& observed, const Failure& failure);
+
+inline constexpr int kUncountedRestartsMax = 1'000;  // months of preemptions; more is a loop
+inline constexpr int kNodeFailuresMax = 2;           // then the node is excluded
+inline constexpr std::size_t kNodesListedMax = 16;
+
+}  // namespace tj
