@@ -133,9 +133,19 @@ TEST(Validate, each_example_is_valid) {
 
 TEST(Validate, the_operator_ignores_fields_that_a_newer_version_may_have) {
   json spec = job_with_env("containers", "A");
-  spec["runPolicy"] = {{"suspend", true}};
+  spec["elasticPolicy"] = {{"minReplicas", 1}};
+  spec["runPolicy"]["color"] = "red";
+  spec["failurePolicy"]["rules"] = {{{"action", "Fail"}, {"exitCodes", {3}}, {"color", "red"}}};
   spec["replicaSpecs"]["Worker"]["color"] = "red";
   EXPECT_EQ(describe(validate_spec("job", spec)), "");
+}
+
+TEST(Validate, the_operator_refuses_an_action_that_a_newer_version_may_have) {
+  json spec = job_with_env("containers", "A");
+  spec["failurePolicy"]["rules"] = {{{"action", "RestartRack"}, {"exitCodes", {3}}}};
+  const auto errors = validate_spec("job", spec);
+  ASSERT_EQ(errors.size(), 1U) << describe(errors);
+  EXPECT_EQ(errors[0].field, "spec.failurePolicy.rules[0].action");
 }
 
 TEST(Validate, lists_have_a_largest_size) {

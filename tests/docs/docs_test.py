@@ -107,7 +107,7 @@ class Contract(unittest.TestCase):
 
     def test_the_labels_are_those_of_the_contract(self):
         labels = [text for name, text in self.names.items() if name.startswith("kLabel")]
-        self.assertEqual(markdown.first_column(markdown.section(self.document, "Spec"))[4:], labels)
+        self.assertEqual(markdown.first_column(markdown.section(self.document, "Objects")), labels)
 
 
 class Resource(unittest.TestCase):
@@ -117,14 +117,25 @@ class Resource(unittest.TestCase):
         self.schema = self.version["schema"]["openAPIV3Schema"]["properties"]
         self.document = read("docs/trainingjob.md")
 
-    def test_every_field_of_the_spec_is_described(self):
-        specs = self.schema["spec"]["properties"]["replicaSpecs"]["properties"]
-        wanted = ["spec.replicaSpecs"]
-        wanted += [f"spec.replicaSpecs.{name}.{field}" for name, spec in specs.items() for field in spec["properties"]]
-        wanted += [f"spec.{field}" for field in self.schema["spec"]["properties"] if field != "replicaSpecs"]
-        described = markdown.first_column(markdown.section(self.document, "Spec"))
-        self.assertEqual([field for field in wanted if field not in described], [])
-        self.assertEqual([field for field in described if field.startswith("spec.") and field not in wanted], [])
+    def test_every_field_of_the_spec_is_described_as_in_the_schema(self):
+        """Its type, its default, its bounds and its choices."""
+        described = {}
+        for heading in ("Spec", "Policies"):
+            described |= {code.strip("`"): cells for code, *cells in markdown.rows(markdown.section(self.document, heading))}
+        fields = {"metadata.name": None, **leaves(self.schema["spec"], "spec")}
+        self.assertEqual(list(described), list(fields))
+        for path, field in fields.items():
+            if field is None:
+                continue
+            with self.subTest(path):
+                kind, default, meaning = described[path]
+                self.assertEqual(kind, type_name(field))
+                fallback = "required" if field["is_required"] else "none"
+                self.assertEqual(default, json.dumps(field.get("default", fallback)).strip('"'))
+                for bounds in bounds_of(field):
+                    self.assertIn(bounds, meaning)
+                for choice in field.get("enum") or field.get("items", {}).get("enum", []):
+                    self.assertIn(f"`{choice}`", meaning)
 
     def test_every_field_of_the_status_is_described(self):
         table = markdown.rows(markdown.section(self.document, "Status"))
@@ -133,14 +144,52 @@ class Resource(unittest.TestCase):
         cells = " ".join(cell for row in table for cell in row)
         status = self.schema["status"]["properties"]
         nested = [*status["replicaStatuses"]["properties"]["Worker"]["properties"], *status["firstFailure"]["properties"]]
+        for name in ("nodeFailures", "troubledRanks"):
+            nested += status[name]["items"]["properties"]
         self.assertEqual([field for field in nested if f"`{field}`" not in cells], [])
+        phases = next(row[1] for row in table if row[0] == "`phase`")
+        self.assertEqual([phase for phase in status["phase"]["enum"] if phase not in phases], [])
 
-    def test_the_default_of_replicas_is_the_schemas(self):
-        replicas = self.schema["spec"]["properties"]["replicaSpecs"]["properties"]["Worker"]["properties"]["replicas"]
-        row = next(row for row in markdown.rows(markdown.section(self.document, "Spec"))
-                   if row[0] == "`spec.replicaSpecs.Worker.replicas`")
-        self.assertEqual(row[1], str(replicas["default"]))
-        self.assertIn(f"{replicas['minimum']} to {replicas['maximum']}", row[2])
+    def test_the_actions_and_the_causes_are_those_of_the_schema(self):
+        rule = self.schema["spec"]["properties"]["failurePolicy"]["properties"]["rules"]["items"]["properties"]
+        table = markdown.rows(markdown.section(self.document, "When a worker fails"))
+        actions = [row[0].strip("`") for row in table if len(row) == 2]
+        self.assertEqual(actions, rule["action"]["enum"])
+        classes = [row for row in table if len(row) == 3]
+        self.assertLessEqual(set(markdown.code_words(row[1] for row in classes)), set(actions))
+        words = markdown.code_words(row[0] for row in classes)
+        self.assertEqual([cause for cause in rule["causes"]["items"]["enum"] if cause not in words], [])
+
+
+def leaves(schema, path):
+    """The fields of the schema that are no mere containers, by path; a pod's own fields are Kubernetes'."""
+    found = {}
+    for name, field in schema["properties"].items():
+        field["is_required"] = name in schema.get("required", [])
+        where = f"{path}.{name}"
+        is_container = "properties" in field and name not in ("replicaSpecs", "template")
+        if not is_container:
+            found[where] = field
+        if name == "replicaSpecs":
+            found |= leaves(field["properties"]["Worker"], where + ".Worker")
+        elif name != "template":
+            inner = field.get("items", field)
+            found |= leaves(inner, where + ("[]" if "items" in field else "")) if "properties" in inner else {}
+    return found
+
+
+def type_name(field):
+    return f"list of {field['items']['type']}s" if field["type"] == "array" else field["type"]
+
+
+def bounds_of(field):
+    """As a document says them: "1 to 64", or "at most 32"."""
+    for entry in (field, field.get("items", {})):
+        for least, most in (("minimum", "maximum"), ("minLength", "maxLength")):
+            if most in entry:
+                yield f"{entry[least]} to {entry[most]}"
+    if "minItems" not in field and "maxItems" in field:
+        yield f"at most {field['maxItems']}"
 
 
 class Operating(unittest.TestCase):
