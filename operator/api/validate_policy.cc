@@ -47,7 +47,9 @@ constexpr std::string_view kCleanPodPolicies[] = {"Running", "All", "None"};
 constexpr std::string_view kRestartScopes[] = {"Gang"};
 constexpr std::string_view kActions[] = {"Restart", "RestartIgnoringBudget", "Fail",
                                          "ExcludeNodeAndRestart"};
-constexpr std::string_view kCauses[] = {"OOMKilled", "NodeLost", "StartDeadline", "PodDeleted"};
+// Exit codes and signals have lists of their own.
+constexpr std::string_view kCauses[] = {"OOMKilled",  "Disrupted",   "NodeLost",
+                                        "PodDeleted", "PodRejected", "StartDeadline"};
 constexpr std::string_view kSuccessPolicies[] = {"AllWorkers", "Worker0"};
 
 void check_run_policy(FieldChecker& checker, const Field& policy) {

@@ -106,9 +106,14 @@ std::vector<std::string> undeclared(const json& value, const json& schema,
 TEST(Validate, the_crd_declares_each_field_that_the_operator_writes_into_the_status) {
   const TimePoint now{};
   const JobStatus status{
+      .attempt_start_time = now,
+      .running_time = now,
+      .node_failures = {NodeFailures{.node = "n", .count = 1}},
+      .excluded_nodes = {"n"},
+      .troubled_ranks = {TroubledRank{.rank = 1}},
       .start_time = now,
       .completion_time = now,
-      .first_failure = FirstFailure{.exit_code = 1, .finished_at = now},
+      .first_failure = FirstFailure{.exit_code = 137, .finished_at = now},
       .conditions = {Condition{.type = "Failed", .last_transition_time = now}},
   };
   const json written = status_patch(TrainingJob{}, status).at("status");
@@ -118,6 +123,50 @@ TEST(Validate, the_crd_declares_each_field_that_the_operator_writes_into_the_sta
   EXPECT_EQ(undeclared(written, schema, "status"), std::vector<std::string>{});
   EXPECT_EQ(undeclared({{"conditions", {{{"typo", 1}}}}}, schema, "status"),
             std::vector<std::string>{"status.conditions[].typo"});
+}
+
+const json& crd_schema(const json& crd, const std::string& to_field) {
+  return crd.at(
+      json::json_pointer("/spec/versions/0/schema/openAPIV3Schema/properties" + to_field));
+}
+
+TEST(Validate, the_operator_knows_each_word_that_the_crd_allows) {
+  const json crd = read_yaml(std::string(TJ_SOURCE_DIR) + "/manifests/crd/trainingjobs.yaml");
+  const std::string to_rule = "/spec/properties/failurePolicy/properties/rules/items/properties";
+  for (const std::string word : crd_schema(crd, to_rule + "/action/enum"))
+    EXPECT_TRUE(parse_action(word)) << word;
+  for (const std::string word : crd_schema(crd, to_rule + "/causes/items/enum"))
+    EXPECT_TRUE(parse_cause(word)) << word;
+  for (const std::string word : crd_schema(crd, "/status/properties/phase/enum"))
+    EXPECT_TRUE(parse_phase(word)) << word;
+}
+
+/// `value` with the defaults of the schema in place of what is left out, also of whole objects.
+json with_defaults(json value, const json& schema) {
+  if (!value.is_object() || !schema.contains("properties")) return value;
+  for (const auto& [name, field] : schema.at("properties").items()) {
+    if (name == "template") continue;  // Kubernetes' own
+    if (!value.contains(name) && field.contains("default")) value[name] = field["default"];
+    if (!value.contains(name) && field.contains("properties")) value[name] = json::object();
+    if (value.contains(name)) value[name] = with_defaults(value[name], field);
+  }
+  return value;
+}
+
+TEST(Validate, the_operator_has_the_defaults_of_the_crd) {
+  const json crd = read_yaml(std::string(TJ_SOURCE_DIR) + "/manifests/crd/trainingjobs.yaml");
+  json bare = {{"metadata", {{"name", "job"}}}, {"spec", job_with_env("containers", "A")}};
+  bare["spec"]["replicaSpecs"]["Worker"].erase("replicas");
+  json full = bare;
+  json& spec = full["spec"];
+  spec = with_defaults(spec, crd_schema(crd, "/spec"));
+  EXPECT_EQ(spec["runPolicy"]["managedBy"], names::kManager);
+  spec["runPolicy"].erase("managedBy");
+  const auto from_bare = job_from_json(bare);
+  const auto from_full = job_from_json(full);
+  ASSERT_TRUE(from_bare && from_full);
+  EXPECT_EQ(from_full->spec_error, std::nullopt);
+  EXPECT_EQ(from_full->spec, from_bare->spec);
 }
 
 TEST(Validate, each_example_is_valid) {

@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -159,6 +160,24 @@ class Resource(unittest.TestCase):
         self.assertLessEqual(set(markdown.code_words(row[1] for row in classes)), set(actions))
         words = markdown.code_words(row[0] for row in classes)
         self.assertEqual([cause for cause in rule["causes"]["items"]["enum"] if cause not in words], [])
+
+    def test_the_built_in_classes_are_those_of_the_plan(self):
+        """The codes that fail, the signals that count, and the bound on what does not."""
+        text = markdown.section(self.document, "When a worker fails")
+        source = read("operator/plan/failure.cc")
+        codes = dict(re.findall(r"int (k\w+) =\s*(\d+);", read("contract/outcome.h")))
+        final = re.search(r"is_final_code.*?return (.*?);", source, re.DOTALL).group(1)
+        self.assertIn("exit code " + listed([codes[name] for name in re.findall(r"k\w+", final)]), text)
+        self.assertIn(f"exit code {codes['kInterrupted']} |", text)
+        self.assertIn(f"Exit code {codes['kPeerLost']} ", text)
+        crashes = re.search(r"kCrashes = \{(.*?)\}", source).group(1).split(", ")
+        self.assertIn("signal " + listed([f"{int(getattr(signal, name))} ({name[3:]})" for name in crashes]), text)
+        cap = re.search(r"kUncountedRestartsMax = ([\d']+)", read("operator/plan/failure.h")).group(1).replace("'", "")
+        self.assertIn(f"a job may have {cap} |", text)
+
+
+def listed(words):
+    return ", ".join(words[:-1]) + " or " + words[-1]
 
 
 def leaves(schema, path):
