@@ -246,8 +246,11 @@ class Operating(unittest.TestCase):
         self.assertEqual(levels, re.findall(r'"(\w+)"', offered))
 
     def test_the_reasons_are_those_of_the_plan(self):
-        source = read("operator/plan/plan.cc")
-        reasons = set(re.findall(r'"([A-Z][a-z]+(?:[A-Z][a-z]+)+|Invalid)"', source)) - {"PodDeleted"}  # of firstFailure
+        verdicts = re.findall(r'Phase::\w+,\s*(?:\w+ \? )?"(\w+)"(?: : "(\w+)")?', read("operator/plan/plan.cc"))
+        judgements = read("operator/plan/failure.cc")
+        words = re.search(r"\* reason_word\(.*?\n}", judgements, re.DOTALL).group()
+        reasons = {reason for pair in verdicts for reason in pair if reason}
+        reasons |= set(re.findall(r'return "(\w+)"', words) + re.findall(r'status\.reason = "(\w+)"', judgements))
         table = markdown.first_column(markdown.section(self.document, "Why a job is where it is"))
         self.assertEqual(set(table), reasons)
 
