@@ -1,7 +1,7 @@
-// Reading JSON that a server sent: what is absent, null or of another type reads as empty. Strictness
-// is validate.h's work.
+// Reading JSON that a server sent: what is absent, null or of another type reads as empty.
+// Strictness is validate.h's work. Read by the .cc files of this folder alone.
 #pragma once
-#include <nlohmann/json.hpp>
+#include <nlohmann/json.hpp>  // lint-ok(include): read by the .cc files of this folder alone
 #include <optional>
 #include <string>
 

@@ -7,6 +7,7 @@
 
 #include "contract/outcome.h"
 #include "operator/plan/explain.h"
+#include "operator/plan/reason.h"
 
 namespace tj {
 namespace {
@@ -96,7 +97,7 @@ FirstFailure lost_with_its_node(const Pod& pod, TimePoint since) {
           .node = pod.node,
           .cause = FailureCause::node_lost,
           .exit_code = {},
-          .reason = "NodeLost",
+          .reason = reason::kNodeLost,
           .message = "node " + pod.node + " has not been heard of since " + format_time(since),
           .finished_at = since,
           .collateral_count = 0};
@@ -151,7 +152,7 @@ std::optional<Failure> late_start(const Observed& observed, const Gang& gang) {
                     .node = *missing != nullptr ? (*missing)->node : std::string{},
                     .cause = FailureCause::start_deadline,
                     .exit_code = {},
-                    .reason = "StartDeadlineExceeded",
+                    .reason = reason::kStartDeadlineExceeded,
                     .message = "not all workers ran within " + std::to_string(deadline->count()) +
                                " s: " + describe_waiting(observed, gang),
                     .finished_at = observed.now,
@@ -199,15 +200,15 @@ FailureAction built_in_action(const FirstFailure& what) {
 const char* reason_word(FailureCause cause) {
   switch (cause) {
     case FailureCause::exit_code:
-    case FailureCause::signal: return "WorkerFailed";
-    case FailureCause::oom_killed: return "OOMKilled";
-    case FailureCause::disrupted: return "Disrupted";
-    case FailureCause::node_lost: return "NodeLost";
-    case FailureCause::pod_deleted: return "WorkerLost";
-    case FailureCause::pod_rejected: return "PodRejected";
-    case FailureCause::start_deadline: return "StartDeadlineExceeded";
+    case FailureCause::signal: return reason::kWorkerFailed;
+    case FailureCause::oom_killed: return reason::kOOMKilled;
+    case FailureCause::disrupted: return reason::kDisrupted;
+    case FailureCause::node_lost: return reason::kNodeLost;
+    case FailureCause::pod_deleted: return reason::kWorkerLost;
+    case FailureCause::pod_rejected: return reason::kPodRejected;
+    case FailureCause::start_deadline: return reason::kStartDeadlineExceeded;
   }
-  return "WorkerFailed";
+  return reason::kWorkerFailed;
 }
 
 void list_bounded(std::vector<std::string>& nodes, const std::string& node) {
@@ -275,14 +276,14 @@ JobStatus judge_failure(const Observed& observed, const Failure& failure) {
   if (has_earned_a_new_budget(observed)) status.restarts_counted = 0;
   if (counts && status.restarts_counted >= policy.max_restarts) {
     if (policy.max_restarts == 0) return status;
-    status.reason = "RestartsExhausted";
+    status.reason = reason::kRestartsExhausted;
     status.message +=
         "; runPolicy.maxRestarts, " + std::to_string(policy.max_restarts) + ", is used up";
     return status;
   }
   const int uncounted = status.restarts - status.restarts_counted;
   if (!counts && uncounted >= kUncountedRestartsMax) {
-    status.reason = "RestartsExhausted";
+    status.reason = reason::kRestartsExhausted;
     status.message +=
         "; restarted " + std::to_string(uncounted) + " times already without counting";
     return status;

@@ -123,8 +123,8 @@ void tolerate_silence(json& spec, std::chrono::seconds tolerance) {
                          {"tolerationSeconds", tolerance.count()}});
 }
 
-/// Terms of a node selector are alternatives: each of them must keep the nodes out. The server takes
-/// one name for each field requirement.
+/// Terms of a node selector are alternatives: each of them must keep the nodes out. The server
+/// takes one name for each field requirement.
 void keep_off(json& spec, const std::vector<std::string>& nodes) {
   if (nodes.empty()) return;
   json& required = spec["affinity"]["nodeAffinity"]

@@ -1,8 +1,8 @@
-// The lifecycle: Pending -> Starting -> Running -> Succeeded | Failed, with Restarting and Suspended
-// on the way. Every verdict is written to the status before anything is deleted because of it, so
-// that an operator that dies in between finds the verdict and goes on. A restart counts the attempt
-// up; the pods of the attempt before are leftovers from then on, which are deleted, and whose ranks
-// are filled as soon as they are gone.
+// The lifecycle: Pending -> Starting -> Running -> Succeeded | Failed, with Restarting and
+// Suspended on the way. Every verdict is written to the status before anything is deleted because
+// of it, so that an operator that dies in between finds the verdict and goes on. A restart counts
+// the attempt up; the pods of the attempt before are leftovers from then on, which are deleted, and
+// whose ranks are filled as soon as they are gone.
 #include "operator/plan/plan.h"
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "operator/plan/failure.h"
 #include "operator/plan/gang.h"
 #include "operator/plan/manifest.h"
+#include "operator/plan/reason.h"
 
 namespace tj {
 namespace {
@@ -182,14 +183,16 @@ Plan plan_suspended(const Observed& observed, const Gang& gang) {
   if (plan.status.phase != Phase::suspended || plan.status.start_time) {
     if (plan.status.start_time) end_attempt(plan.status);
     plan.status.start_time.reset();
-    conclude(plan, {Phase::suspended, "Suspended", "suspended by runPolicy.suspend"}, observed);
+    conclude(plan, {Phase::suspended, reason::kSuspended, "suspended by runPolicy.suspend"},
+             observed);
     plan.requeue_after = std::chrono::milliseconds{0};
     return plan;
   }
   for (const Pod& pod : observed.pods) {
     if (pod.meta.controller_uid == observed.job.meta.uid) remove_pod(plan, observed, pod);
   }
-  conclude(plan, {Phase::suspended, "Suspended", "suspended by runPolicy.suspend"}, observed);
+  conclude(plan, {Phase::suspended, reason::kSuspended, "suspended by runPolicy.suspend"},
+           observed);
   return plan;
 }
 
@@ -242,7 +245,7 @@ Verdict judge_progress(const Observed& observed, const Gang& gang) {
   const JobStatus& before = observed.job.status;
   const std::size_t count = gang.by_rank.size();
   if (all_have_started(gang) || before.phase == Phase::running) {
-    return {Phase::running, "WorkersRunning", of_workers(count) + " have started"};
+    return {Phase::running, reason::kWorkersRunning, of_workers(count) + " have started"};
   }
   const bool is_gathering = before.phase == Phase::restarting &&
                             std::count(gang.by_rank.begin(), gang.by_rank.end(), nullptr) > 0;
@@ -250,9 +253,10 @@ Verdict judge_progress(const Observed& observed, const Gang& gang) {
   if (is_gathering) return {Phase::restarting, before.reason, before.message};
   if (std::all_of(gang.by_rank.begin(), gang.by_rank.end(),
                   [](const Pod* pod) { return pod == nullptr; })) {
-    return {Phase::pending, "CreatingWorkers", "creating " + std::to_string(count) + " workers"};
+    return {Phase::pending, reason::kCreatingWorkers,
+            "creating " + std::to_string(count) + " workers"};
   }
-  return {Phase::starting, "WaitingForWorkers", describe_waiting(observed, gang)};
+  return {Phase::starting, reason::kWaitingForWorkers, describe_waiting(observed, gang)};
 }
 
 Verdict judge_refusal(const Observed& observed, const Gang& gang) {
@@ -261,7 +265,7 @@ Verdict judge_refusal(const Observed& observed, const Gang& gang) {
   });
   const bool name_taken = observed.refusal == Refusal::name_taken;
   return {any_alive ? Phase::starting : Phase::pending,
-          name_taken ? "NameConflict" : "CreateFailed", *observed.create_error};
+          name_taken ? reason::kNameConflict : reason::kCreateFailed, *observed.create_error};
 }
 
 /// Fills in what is recorded of an attempt when it begins: its pods are made from that.
@@ -289,7 +293,8 @@ void begin_again_as_specified(Plan& plan, const Observed& observed) {
                                ? "the workers' template has changed"
                                : "the number of workers was changed from " +
                                      std::to_string(before) + " to " + std::to_string(now);
-  conclude(plan, {Phase::restarting, "SpecChanged", what + "; all workers begin anew"}, observed);
+  conclude(plan, {Phase::restarting, reason::kSpecChanged, what + "; all workers begin anew"},
+           observed);
 }
 
 void fail_or_restart(Plan& plan, const Observed& observed, const Failure& failure) {
@@ -333,19 +338,20 @@ std::optional<Verdict> judge_end(const Observed& observed, const Gang& gang) {
   if (has_reached_its_end(job, gang)) {
     const bool by_worker0 = job.spec.success == SuccessPolicy::worker0;
     const std::string who = by_worker0 ? "worker 0" : of_workers(gang.by_rank.size());
-    return Verdict{Phase::succeeded, by_worker0 ? "Worker0Succeeded" : "WorkersSucceeded",
+    return Verdict{Phase::succeeded,
+                   by_worker0 ? reason::kWorker0Succeeded : reason::kWorkersSucceeded,
                    who + " ended with exit code 0"};
   }
   const auto deadline = job.spec.run.active_deadline;
   const bool is_late =
       deadline && job.status.start_time && observed.now >= *job.status.start_time + *deadline;
   if (is_late) {
-    return Verdict{Phase::failed, "DeadlineExceeded",
+    return Verdict{Phase::failed, reason::kDeadlineExceeded,
                    "it was active for longer than runPolicy.activeDeadlineSeconds, " +
                        std::to_string(deadline->count()) + " s"};
   }
   if (observed.create_error && observed.refusal == Refusal::invalid) {
-    return Verdict{Phase::failed, "Invalid", *observed.create_error};
+    return Verdict{Phase::failed, reason::kInvalid, *observed.create_error};
   }
   return std::nullopt;
 }
@@ -375,7 +381,7 @@ Plan plan_active(const Observed& observed, const Gang& gang) {
     const std::string message = *stranger +
                                 " belongs to another owner (an earlier job of this name?); "
                                 "waiting for it to go";
-    conclude(plan, {Phase::pending, "NameConflict", message}, observed);
+    conclude(plan, {Phase::pending, reason::kNameConflict, message}, observed);
     return plan;
   }
   gather_gang(plan, observed, gang);
@@ -390,7 +396,7 @@ Plan plan_active(const Observed& observed, const Gang& gang) {
 Plan plan_invalid(const Observed& observed, const Gang& gang) {
   Plan plan = plan_from(observed.job.status);
   count_into(plan.status, observed.job, gang);
-  conclude(plan, {Phase::failed, "Invalid", *observed.job.spec_error}, observed);
+  conclude(plan, {Phase::failed, reason::kInvalid, *observed.job.spec_error}, observed);
   return plan;
 }
 

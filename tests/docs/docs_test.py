@@ -246,11 +246,7 @@ class Operating(unittest.TestCase):
         self.assertEqual(levels, re.findall(r'"(\w+)"', offered))
 
     def test_the_reasons_are_those_of_the_plan(self):
-        verdicts = re.findall(r'Phase::\w+,\s*(?:\w+ \? )?"(\w+)"(?: : "(\w+)")?', read("operator/plan/plan.cc"))
-        judgements = read("operator/plan/failure.cc")
-        words = re.search(r"\* reason_word\(.*?\n}", judgements, re.DOTALL).group()
-        reasons = {reason for pair in verdicts for reason in pair if reason}
-        reasons |= set(re.findall(r'return "(\w+)"', words) + re.findall(r'status\.reason = "(\w+)"', judgements))
+        reasons = set(re.findall(r'k\w+ = "(\w+)"', read("operator/plan/reason.h")))
         table = markdown.first_column(markdown.section(self.document, "Why a job is where it is"))
         self.assertEqual(set(table), reasons)
 

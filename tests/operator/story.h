@@ -17,7 +17,7 @@
 //   waiting RANK REASON TEXT...   a worker can't start
 //   news RANK REASON TEXT... what the pod's events say
 //   vanish RANK              the pod is deleted by somebody else, and gone
-//   gone                     pods that were asked to stop have stopped, where their node is heard of
+//   gone                     pods asked to stop have stopped, if their node is heard of
 //   silent NODE | heard NODE a node has not been heard of since now; it is heard again
 //   leave-behind             the pods there are become those of an earlier attempt
 //   stranger RANK | stranger service NAME   another owner's object holds the name
