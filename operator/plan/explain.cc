@@ -92,6 +92,15 @@ std::optional<Trouble> trouble_of(const Observed& observed, const Pod& pod) {
   return std::nullopt;
 }
 
+/// Of a log's tail the last line tells most; all of it stands in status.firstFailure.
+std::string last_line(const std::string& text) {
+  const auto end = text.find_last_not_of(" \n\r\t");
+  if (end == std::string::npos) return "";
+  const auto before = text.find_last_of('\n', end);
+  const auto begin = before == std::string::npos ? 0 : before + 1;
+  return text.substr(begin, end + 1 - begin);
+}
+
 /// What a worker that has no trouble waits for.
 std::string describe_patience(const Gang& gang, int rank) {
   const std::string worker = "worker " + std::to_string(rank);
@@ -172,7 +181,8 @@ std::string describe_first_failure(const FirstFailure& failure) {
       const bool names_reason = !failure.exit_code || failure.cause == FailureCause::disrupted;
       text += names_reason ? failure.reason : describe_exit_code(*failure.exit_code);
     }
-    if (!failure.message.empty()) text += ": " + failure.message;
+    const std::string last_words = last_line(failure.message);
+    if (!last_words.empty()) text += ": " + last_words;
   }
   if (failure.collateral_count == 0) return text;
   return text + "; " + std::to_string(failure.collateral_count) + " other " +

@@ -261,6 +261,27 @@ class Operating(unittest.TestCase):
                 self.assertIn(piece.replace('"', '\\"'), sources, message)
 
 
+class Complaints(unittest.TestCase):
+    """Each of the 48 has a test that exists, a page, or a reason."""
+
+    def test_each_line_names_what_shows_it(self):
+        sources = "\n".join(path.read_text() for path in sorted((ROOT / "tests").rglob("*_test.cc")))
+        rows = markdown.rows(read("docs/complaints.md"))
+        self.assertEqual([row[0] for row in rows], [str(number) for number in range(1, 49)])
+        for number, _, _, shown_by in rows:
+            for evidence in markdown.code_words([shown_by]):
+                with self.subTest(complaint=number, evidence=evidence):
+                    if evidence.startswith("plan/"):
+                        self.assertTrue((ROOT / f"tests/golden/{evidence}.txt").exists())
+                    elif evidence.startswith("tests/"):
+                        self.assertTrue((ROOT / evidence).exists())
+                    else:
+                        suite, name = evidence.split(".")
+                        self.assertRegex(sources, rf"TEST\w*\({suite}\w*,\s*{name}\)")
+            has_reason = "does not apply" in shown_by or "](" in shown_by
+            self.assertTrue(has_reason or markdown.code_words([shown_by]), number)
+
+
 class Trainer(unittest.TestCase):
     def test_the_launch_flags_are_those_of_the_launcher(self):
         _, text = program_output("trainer", "launch", "--help")
