@@ -200,18 +200,20 @@ Plan plan_suspended(const Observed& observed, const Gang& gang) {
 /// beside a stranger.
 void gather_gang(Plan& plan, const Observed& observed, const Gang& gang) {
   for (const Pod* pod : gang.leftover) remove_pod(plan, observed, *pod);
-  if (!observed.service) {
-    std::vector<Action> first;
-    if (observed.job.spec.network_policy) first.push_back(CreateNetworkPolicy{});
-    first.push_back(CreateService{});
-    plan.actions.insert(plan.actions.begin(), first.begin(), first.end());
-  }
+  const bool is_beginning = std::all_of(gang.by_rank.begin(), gang.by_rank.end(),
+                                        [](const Pod* pod) { return pod == nullptr; });
+  std::vector<Action> pods;
   for (std::size_t rank = 0; rank < gang.by_rank.size(); ++rank) {
     const int index = static_cast<int>(rank);
     if (gang.by_rank[rank] == nullptr && predecessor_of(gang, index) == nullptr) {
-      plan.actions.push_back(CreatePod{index, observed.job.status.attempt});
+      pods.push_back(CreatePod{index, observed.job.status.attempt});
     }
   }
+  // Policies are not watched: each attempt asks for its own before its first pod.
+  const bool needs_policy = observed.job.spec.network_policy && is_beginning && !pods.empty();
+  if (needs_policy) plan.actions.push_back(CreateNetworkPolicy{});
+  if (!observed.service) plan.actions.push_back(CreateService{});
+  plan.actions.insert(plan.actions.end(), pods.begin(), pods.end());
 }
 
 /// All failed workers blame a lost peer, and somebody is left who may tell more.

@@ -40,7 +40,7 @@ struct Observed {
 struct CreateService {
   bool operator==(const CreateService&) const = default;
 };
-/// Comes before the Service; that the Service is there says that this is.
+/// Comes before the first pod of each attempt; that it is there already is fine.
 struct CreateNetworkPolicy {
   bool operator==(const CreateNetworkPolicy&) const = default;
 };
@@ -71,7 +71,7 @@ struct PlannedEvent {
 };
 
 struct Plan {
-  std::vector<Action> actions;  // network policy and Service before pods, pods by rank
+  std::vector<Action> actions;  // what goes, then network policy, Service, pods by rank
   JobStatus status;             // what the status must be; written only if it differs
   std::vector<PlannedEvent> events;
   std::optional<std::chrono::milliseconds> requeue_after;
