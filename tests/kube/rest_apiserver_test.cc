@@ -10,6 +10,7 @@
 #include <set>
 
 #include "operator/kube/watcher.h"
+#include "operator/loop/lease.h"
 #include "tests/kube/api_server.h"
 #include "tests/kube/client_loop.h"
 
@@ -158,6 +159,96 @@ TEST_F(RealServer, the_status_is_merge_patched_against_a_version) {
   const auto removed = patch_status("patched", {{"status", {{"message", nullptr}}}});
   EXPECT_FALSE(json::parse(*removed)["status"].contains("message"));
   EXPECT_TRUE(remove("patched", uid_of(created)));
+}
+
+/// A candidate for a Lease; its clock is turned by hand, the server is real.
+struct Candidate {
+  LeaderLease lease;
+  std::function<Result<std::string>(Request)> ask;
+  Moment now{SteadyTime{}, *parse_time("2026-11-21T12:00:00Z")};
+  Result<std::string> answer{""};
+
+  /// Carries out commands until one is a wait, or none is left.
+  void take(std::optional<LeaseCommand> command) {
+    for (int steps = 0; command && steps < 10; ++steps) {
+      Request request{.resource = Resource::leases, .ns = "default", .name = "election"};
+      if (std::holds_alternative<LookAtLease>(*command)) {
+        answer = ask(request);
+        command = lease.on_look(answer, now);
+      } else if (const auto* write = std::get_if<WriteLease>(&*command)) {
+        request.verb = write->is_new ? Verb::create : Verb::replace;
+        if (write->is_new) request.name.clear();
+        request.body = write->body;
+        answer = ask(request);
+        command = lease.on_written(answer, now);
+      } else {
+        return;
+      }
+    }
+  }
+  bool leads() const { return lease.leads(now.steady); }
+};
+
+TEST_F(RealServer, a_lease_makes_one_of_two_candidates_the_leader) {
+  const auto ask = [this](Request request) { return loop_.ask(api_, std::move(request)); };
+  Candidate a{LeaderLease({"default", "election", "a"}), ask};
+  Candidate b{LeaderLease({"default", "election", "b"}), ask};
+  a.take(a.lease.start(a.now.steady));
+  EXPECT_TRUE(a.leads()) << (a.answer ? "" : describe(a.answer.error()));
+  b.take(b.lease.start(b.now.steady));
+  EXPECT_FALSE(b.leads());
+  a.now.steady += kLeaseRetry;
+  a.now.wall += kLeaseRetry;
+  a.take(a.lease.on_waited(a.now));
+  EXPECT_EQ(a.lease.leads_until(), a.now.steady + kRenewDeadline) << "renewed";
+  const json held = json::parse(*a.answer);
+  EXPECT_EQ(held["spec"]["renewTime"], "2026-11-21T12:00:02.000000Z");
+
+  a.take(a.lease.release(a.now));
+  EXPECT_TRUE(a.answer) << "no holder is a record that the server takes";
+  b.take(b.lease.on_waited(b.now));
+  EXPECT_TRUE(b.leads());
+  EXPECT_EQ(json::parse(*b.answer)["spec"]["leaseTransitions"], 1);
+
+  Request stale{.verb = Verb::replace,
+                .resource = Resource::leases,
+                .ns = "default",
+                .name = "election",
+                .body = held.dump()};
+  EXPECT_EQ(code_of(ask(stale)), Code::conflict) << "a renewal that comes late changes nothing";
+  json unguarded = held;
+  unguarded["metadata"].erase("resourceVersion");
+  stale.body = unguarded.dump();
+  EXPECT_EQ(code_of(ask(stale)), Code::invalid);
+  json taken = held;
+  taken["metadata"] = {{"name", "election"}};
+  EXPECT_EQ(code_of(ask({.verb = Verb::create,
+                         .resource = Resource::leases,
+                         .ns = "default",
+                         .body = taken.dump()})),
+            Code::conflict);
+}
+
+TEST_F(RealServer, a_list_is_selected_by_a_field) {
+  ASSERT_TRUE(create("selected", "fields"));
+  ASSERT_TRUE(create("left-out", "fields"));
+  const auto list = [this](const std::string& selector) {
+    return loop_.ask(api_, {.verb = Verb::list,
+                            .resource = Resource::pods,
+                            .ns = "default",
+                            .field_selector = selector});
+  };
+  const auto found = list("metadata.name=selected,spec.nodeName=");
+  ASSERT_TRUE(found) << describe(found.error());
+  EXPECT_EQ(json::parse(*found)["items"].size(), 1U);
+  EXPECT_EQ(code_of(list("spec.hostname=x")), Code::invalid);
+}
+
+TEST_F(RealServer, nodes_and_network_policies_have_their_own_paths) {
+  for (const Resource resource : {Resource::nodes, Resource::network_policies}) {
+    const auto answer = loop_.ask(api_, {.verb = Verb::list, .resource = resource});
+    EXPECT_TRUE(answer) << describe(answer.error());
+  }
 }
 
 TEST_F(RealServer, a_user_without_rights_is_forbidden_with_the_reason) {
