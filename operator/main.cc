@@ -4,10 +4,12 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <boost/asio/ip/host_name.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cstdio>
+#include <random>
 
 #include "contract/launch_env.h"
 #include "contract/outcome.h"
@@ -60,6 +62,24 @@ TimePoint wall_clock() {
   return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
 
+/// A process that starts anew is somebody else: only its own answers tell it that it leads.
+std::string own_identity() {
+  std::random_device random;
+  char digits[20];
+  std::snprintf(digits, sizeof digits, "_%08x%08x", random(), random());
+  boost::system::error_code nameless;
+  return boost::asio::ip::host_name(nameless) + digits;
+}
+
+/// Operators of different namespaces have nothing to agree on.
+std::optional<LeaseTarget> lease_of(const OperatorOptions& options, const KubeConfig& config) {
+  if (!options.leader_elect) return std::nullopt;
+  const std::string suffix = options.ns.empty() ? "" : "." + options.ns;
+  return LeaseTarget{.ns = options.lease_ns.empty() ? config.ns : options.lease_ns,
+                     .name = "trainingjob-operator" + suffix,
+                     .identity = own_identity()};
+}
+
 /// SIGTERM and SIGINT end the loop in order; a second one ends it at once.
 class Stop {
  public:
@@ -108,7 +128,15 @@ int run(const OperatorOptions& options) {
   };
   Metrics metrics;
   RestKubeApi api(*config, post, counted(metrics));
-  Controller controller(loop, api, metrics, {.ns = options.ns, .now = wall_clock});
+  std::optional<Error> lease_lost;
+  Controller controller(loop, api, metrics,
+                        {.ns = options.ns,
+                         .now = wall_clock,
+                         .lease = lease_of(options, *config),
+                         .on_lease_lost = [&](const std::string& reason) {
+                           lease_lost = Error{Code::conflict, reason, "", {}};
+                           loop.stop();
+                         }});
   const auto health =
       HealthServer::listen(loop, options.listen,
                            {.not_ready_reason = [&] { return controller.not_ready_reason(); },
@@ -121,6 +149,7 @@ int run(const OperatorOptions& options) {
                options.listen);
   controller.start();
   loop.run();
+  if (lease_lost) return fail(*lease_lost, exit_code::kInterrupted);
   spdlog::info("msg=stopped");
   return exit_code::kDone;
 }

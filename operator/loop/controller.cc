@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "operator/loop/alarm.h"
+#include "operator/loop/leader_elector.h"
 #include "operator/loop/log_gate.h"
 #include "operator/loop/log_text.h"
 #include "operator/loop/metrics.h"
@@ -35,10 +36,13 @@ class Controller::Impl {
   void stop();
   bool synced() const;
   std::string not_ready_reason() const;
-  std::size_t requests_in_flight() const { return api_.in_flight(); }
+  std::size_t requests_in_flight() const;
   Alarm& alarm() { return alarm_; }
 
  private:
+  void stand_for_election(KubeApi& api, const LeaseTarget& lease);
+  bool may_act() const { return !elector_ || elector_->leads(); }
+  void halt();
   void add_watch(Resource resource, const std::string& label_selector);
   void learn(Resource resource, const WatchDelta& delta);
   void note_problem(Resource resource, const std::optional<Error>& problem);
@@ -55,6 +59,7 @@ class Controller::Impl {
   View view_;
   WorkQueue queue_;
   Reconciler reconciler_;
+  std::unique_ptr<LeaderElector> elector_;  // null: there is nobody to agree with
   std::vector<std::unique_ptr<WatchDriver>> watches_;
   std::map<Resource, Error> problems_;  // of the connection; empty: it works
   LogGate problem_log_;
@@ -70,6 +75,7 @@ Controller::Impl::Impl(boost::asio::io_context& loop, KubeApi& api, Metrics& met
       api_(api),
       alarm_(loop, options_.steady_now),
       reconciler_(api_, view_, alarm_, options_.requests_in_flight_max, options_.now) {
+  if (options_.lease) stand_for_election(api, *options_.lease);
   add_watch(Resource::training_jobs, "");
   add_watch(Resource::pods, owned_selector());
   add_watch(Resource::services, owned_selector());
@@ -77,8 +83,19 @@ Controller::Impl::Impl(boost::asio::io_context& loop, KubeApi& api, Metrics& met
 }
 
 Controller::Impl::~Impl() {
-  stop();
+  halt();
   metrics_.set_gauge_source(nullptr);
+}
+
+void Controller::Impl::stand_for_election(KubeApi& api, const LeaseTarget& lease) {
+  ElectionEvents events{.on_leading = [this] { pump_later(); },
+                        .on_lost =
+                            [this](const std::string& reason) {
+                              halt();
+                              options_.on_lease_lost(reason);
+                            }};
+  elector_ = std::make_unique<LeaderElector>(api, alarm_, lease, options_.now, std::move(events));
+  api_.set_write_gate([this] { return elector_->leads(); });
 }
 
 void Controller::Impl::add_watch(Resource resource, const std::string& label_selector) {
@@ -100,6 +117,12 @@ void Controller::Impl::start() {
 }
 
 void Controller::Impl::stop() {
+  halt();
+  // Not before the last write is answered: the next leader must not meet it.
+  if (elector_) api_.when_idle([this] { elector_->release(); });
+}
+
+void Controller::Impl::halt() {
   if (stopped_) return;
   stopped_ = true;
   api_.close();
@@ -112,6 +135,10 @@ bool Controller::Impl::synced() const {
                      [](const auto& watch) { return watch->synced(); });
 }
 
+std::size_t Controller::Impl::requests_in_flight() const {
+  return api_.in_flight() + (elector_ ? elector_->requests_in_flight() : 0);
+}
+
 std::string Controller::Impl::not_ready_reason() const {
   if (stopped_) return "stopping";
   if (!problems_.empty()) {
@@ -122,6 +149,7 @@ std::string Controller::Impl::not_ready_reason() const {
     if (watch->synced()) continue;
     return std::string("waiting for the first list of ") + to_string(watch->resource());
   }
+  if (elector_ && elector_->problem()) return "can't lead: " + describe(*elector_->problem());
   return "";
 }
 
@@ -161,6 +189,8 @@ void Controller::Impl::pump_later() {
 
 void Controller::Impl::pump() {
   if (stopped_ || !synced()) return;
+  if (elector_) elector_->start();  // not before: who can't see must not lead
+  if (!may_act()) return;
   if (queue_.take_overflow()) add_all_jobs();
   const SteadyTime now = alarm_.now();
   while (queue_.in_work() < kJobsInWorkMax) {
@@ -204,6 +234,7 @@ Gauges Controller::Impl::gauges() const {
                            {Resource::pods, view_.pods().objects().size()},
                            {Resource::services, view_.services().objects().size()}};
   gauges.queue_depth = queue_.depth();
+  gauges.is_leader = may_act();
   return gauges;
 }
 

@@ -10,6 +10,7 @@
 
 #include "operator/api/types.h"
 #include "operator/kube/kube_api.h"
+#include "operator/loop/lease.h"
 
 namespace tj {
 
@@ -22,6 +23,10 @@ struct ControllerOptions {
   // What all waiting is measured with; whoever turns it by hand calls `wake` after each turn.
   std::function<std::chrono::steady_clock::time_point()> steady_now =
       std::chrono::steady_clock::now;
+  // Follows until it holds this Lease, with warm caches, and changes nothing; absent: acts at once.
+  std::optional<LeaseTarget> lease;
+  // Nothing is sent any more when this is called: the process must end. Set where `lease` is.
+  std::function<void(const std::string& reason)> on_lease_lost;
 };
 
 class Controller {
@@ -33,11 +38,12 @@ class Controller {
   Controller& operator=(const Controller&) = delete;
 
   void start();
-  /// No new request starts after this; those in flight end on their own.
+  /// No new request starts after this; those in flight end on their own. Then the lease is given
+  /// back.
   void stop();
   /// All first lists are complete. Nothing is decided before.
   bool synced() const;
-  /// Why the controller can't do its work now, for /readyz; empty: it can.
+  /// Why the controller can't do its work now, for /readyz; empty: it can, or could if it led.
   std::string not_ready_reason() const;
   /// Answers still to come: after `stop`, what an orderly end waits for.
   std::size_t requests_in_flight() const;

@@ -45,6 +45,11 @@ class Metrics::Impl {
                                        .Help("Jobs that wait to be looked at.")
                                        .Register(registry)
                                        .Add({});
+  prometheus::Gauge& leader = prometheus::BuildGauge()
+                                  .Name("trainingjob_leader")
+                                  .Help("1: this operator acts. 0: it follows.")
+                                  .Register(registry)
+                                  .Add({});
   prometheus::Histogram& reconcile_seconds =
       prometheus::BuildHistogram()
           .Name("trainingjob_reconcile_seconds")
@@ -62,6 +67,7 @@ class Metrics::Impl {
       cached_objects.Add({{"resource", to_string(resource)}}).Set(static_cast<double>(count));
     }
     queue_depth.Set(static_cast<double>(gauges.queue_depth));
+    leader.Set(gauges.is_leader ? 1 : 0);
   }
 };
 

@@ -17,6 +17,7 @@ struct Gauges {
   std::map<Phase, std::size_t> jobs_by_phase;
   std::map<Resource, std::size_t> cached_objects;
   std::size_t queue_depth = 0;
+  bool is_leader = false;
 };
 
 class Metrics {

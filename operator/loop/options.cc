@@ -17,6 +17,11 @@ Result<std::variant<OperatorOptions, PrintAndExit>> parse_options(int argc,
   app.add_option("--log-level", options.log_level, "how much is logged")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
       ->capture_default_str();
+  app.add_flag("--leader-elect", options.leader_elect,
+               "act only while holding a Lease, so that several operators may run");
+  app.add_option("--lease-namespace", options.lease_ns,
+                 "where that Lease is (default: the pod's namespace, or the kubeconfig context's)")
+      ->type_name("NAME");
   app.add_option("--kubeconfig", options.kubeconfig,
                  "how to reach the API server (default: KUBECONFIG, the pod's service account, "
                  "~/.kube/config)")

@@ -11,7 +11,9 @@ struct OperatorOptions {
   std::string ns;                       // empty: all namespaces
   std::string listen = "0.0.0.0:8080";  // health and metrics
   std::string log_level = "info";
-  std::string kubeconfig;  // empty: KUBECONFIG, the pod's account, ~/.kube/config
+  bool leader_elect = false;  // act only while holding the Lease
+  std::string lease_ns;       // empty: our own namespace
+  std::string kubeconfig;     // empty: KUBECONFIG, the pod's account, ~/.kube/config
 };
 
 /// Text to print, and then to end well: --help, --version.

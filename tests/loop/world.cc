@@ -41,12 +41,31 @@ TimePoint World::wall_now() const {
   return start + std::chrono::duration_cast<std::chrono::milliseconds>(steady_.time_since_epoch());
 }
 
+ControllerOptions World::controller_options() {
+  return {.ns = "",
+          .requests_in_flight_max = 4,
+          .now = [this] { return wall_now(); },
+          .steady_now = [this] { return steady_; },
+          .lease = {},
+          .on_lease_lost = nullptr};
+}
+
+std::optional<std::chrono::steady_clock::time_point> World::next_wake() const {
+  auto next = controller_ ? controller_->next_wake() : std::nullopt;
+  for (const auto& [who, sleeper] : sleepers_) {
+    const auto wake = sleeper.next_wake();
+    if (wake && (!next || *wake < *next)) next = wake;
+  }
+  return next;
+}
+
+void World::wake() {
+  if (controller_) controller_->wake();
+  for (const auto& [who, sleeper] : sleepers_) sleeper.wake();
+}
+
 void World::start_controller() {
-  ControllerOptions options{.ns = "",
-                            .requests_in_flight_max = 4,
-                            .now = [this] { return wall_now(); },
-                            .steady_now = [this] { return steady_; }};
-  controller_ = std::make_unique<Controller>(loop_, *api_, metrics_, std::move(options));
+  controller_ = std::make_unique<Controller>(loop_, *api_, metrics_, controller_options());
   controller_->start();
 }
 
@@ -129,10 +148,10 @@ bool World::pass_until(const std::function<bool()>& reached, std::chrono::millis
   for (;;) {
     settle();
     if (reached()) return true;
-    const auto next = controller_ ? controller_->next_wake() : std::nullopt;
+    const auto next = next_wake();
     if (!next || *next > end) return false;
     steady_ = std::max(steady_, *next);
-    controller_->wake();
+    wake();
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -17,6 +18,12 @@ namespace tj {
 /// What the pods of a story do when they are left alone.
 enum class Kubelet { idle, starts_pods, runs_pods_to_the_end };
 
+/// Who waits in the world's time: when next, and what to do then.
+struct Sleeper {
+  std::function<std::optional<std::chrono::steady_clock::time_point>()> next_wake;
+  std::function<void()> wake;
+};
+
 class World {
  public:
   World();
@@ -26,6 +33,13 @@ class World {
   ObjectStore& objects() { return api_->objects(); }
   Controller& controller() { return *controller_; }
   Metrics& metrics() { return metrics_; }
+
+  boost::asio::io_context& loop() { return loop_; }
+  std::chrono::steady_clock::time_point steady_now() const { return steady_; }
+  ControllerOptions controller_options();
+  /// Somebody else who waits in the world's time, until `leave`.
+  void attend(const void* who, Sleeper sleeper) { sleepers_[who] = std::move(sleeper); }
+  void leave(const void* who) { sleepers_.erase(who); }
 
   void start_controller();
   void stop_controller() { controller_.reset(); }
@@ -42,6 +56,8 @@ class World {
   void settle();
   /// Settles, and turns the time to the next wait, again and again for that long.
   void pass(std::chrono::milliseconds duration);
+  /// The clock goes on, and nobody has been woken yet: the machine slept.
+  void oversleep(std::chrono::milliseconds duration) { steady_ += duration; }
   /// Like `pass`, up to the moment when `reached` holds; false if it never does.
   bool pass_until(const std::function<bool()>& reached,
                   std::chrono::milliseconds limit = std::chrono::minutes{10});
@@ -59,6 +75,8 @@ class World {
 
  private:
   void kubelet_step();
+  std::optional<std::chrono::steady_clock::time_point> next_wake() const;
+  void wake();
   TimePoint wall_now() const;
 
   std::chrono::steady_clock::time_point steady_{std::chrono::hours{1}};
@@ -66,6 +84,7 @@ class World {
   std::unique_ptr<MemoryApi> api_;
   Metrics metrics_;
   std::unique_ptr<Controller> controller_;
+  std::map<const void*, Sleeper> sleepers_;
   Kubelet kubelet_ = Kubelet::idle;
   bool restart_is_due_ = false;
 };
