@@ -33,7 +33,9 @@ std::string requested(const TrainingJob& job, const std::string& resource) {
 /// The scheduler's "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. preemption: ..." as
 /// "0/2 nodes have 8 nvidia.com/gpu free"; where several things are missing, its own words.
 std::string describe_unschedulable(const TrainingJob& job, const std::string& message) {
-  std::string text = message.substr(0, message.find(". preemption:"));
+  const auto preemption = message.find("preemption:");
+  const auto end = preemption == std::string::npos ? preemption : message.rfind(". ", preemption);
+  std::string text = message.substr(0, end);
   while (!text.empty() && (text.back() == '.' || text.back() == ' ')) text.pop_back();
   constexpr std::string_view kAvailable = " nodes are available: ";
   constexpr std::string_view kInsufficient = " Insufficient ";
