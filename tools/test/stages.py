@@ -36,6 +36,8 @@ STAGES = [
           minutes_max=30),
     Stage("docs", "documents against the programs", "tests/docs/run", ("build",), "script"),
     Stage("crd", "the resource's rules on a real API server", "tests/crd/run", ("cluster",), "script"),
+    Stage("faults", "the operator, killed and cut off, on a real API server", "tests/faults/run", ("build", "cluster"),
+          "script"),
     Stage("chart", "the chart and what is rendered from it", "tests/chart/run", ("cluster",), "script"),
     Stage("e2e", "images, chart and jobs on a two-node Kubernetes", "tests/e2e/run", ("cluster", "libtorch"), "script",
           minutes_max=40),
