@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build test check format clean
+.PHONY: help run build test bench soak check format clean
 
 export TRAININGJOB_CACHE ?= $(HOME)/.cache/trainingjob
 export CCACHE_DIR ?= $(TRAININGJOB_CACHE)/ccache
@@ -25,6 +25,21 @@ build:  ## sets everything up and builds tj and the trainer (build/dev/cli, buil
 test:  ## sets everything up and runs all tests, a real two-node Kubernetes included
 	@command -v /usr/bin/python3 >/dev/null || tools/deps apt
 	tools/test/run
+
+bench:  ## measures the operator beside others on a quiet machine (half an hour) and writes docs/measurements.md
+	tools/deps build
+	tools/deps peers
+	tools/deps cluster
+	cmake --preset dev --log-level=WARNING >/dev/null
+	cmake --build --preset dev --target trainingjob-operator bare_client pod_reaper
+	tests/bench/operator/run --peers all --docs
+
+soak:  ## 200 jobs come and go in ten minutes; the operator may not grow
+	tools/deps build
+	tools/deps cluster
+	cmake --preset dev --log-level=WARNING >/dev/null
+	cmake --build --preset dev --target trainingjob-operator pod_reaper
+	tests/soak/run
 
 check:  ## static checks only: format, lint, clang-tidy
 	tools/deps build

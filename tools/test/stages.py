@@ -39,6 +39,9 @@ STAGES = [
     Stage("faults", "the operator, killed and cut off, on a real API server", "tests/faults/run", ("build", "cluster"),
           "script"),
     Stage("chart", "the chart and what is rendered from it", "tests/chart/run", ("cluster",), "script"),
+    Stage("bench", "the benchmark of the operator, a tenth of it", "tests/bench/operator/run --small", ("build", "cluster"),
+          "script"),
+    Stage("soak", "30 jobs come and go; the operator may not grow", "tests/soak/run --short", ("build", "cluster"), "script"),
     Stage("e2e", "images, chart and jobs on a two-node Kubernetes", "tests/e2e/run", ("cluster", "libtorch"), "script",
           minutes_max=40),
 ]

@@ -1,0 +1,179 @@
+// The yardstick of the benchmark: creates the pods that the operator would create for the given
+// jobs, over the same client, with nothing around it: no decision, no status, no owner. What it
+// reaches is what the API server gives to anybody.
+//
+//   bare_client KUBECONFIG CONNECTIONS create     creates all pods
+//   bare_client KUBECONFIG CONNECTIONS restart    deletes all pods, creates each when it is gone
+//
+// Reads one line from standard input, a JSON array of TrainingJobs; prints "ready" with its
+// connections open; begins at the next line; prints the seconds it took, or why it failed.
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "contract/names.h"
+#include "operator/api/json.h"
+#include "operator/kube/kube_config.h"
+#include "operator/kube/rest_kube_api.h"
+#include "operator/plan/manifest.h"
+#include "tests/plane/request_window.h"
+
+namespace tj {
+namespace {
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kConnectionsMax = 256;
+constexpr std::chrono::seconds kWatchTimeout{3000};
+
+[[noreturn]] void fail(const std::string& why) {
+  std::fprintf(stderr, "bare_client: %s\n", why.c_str());
+  std::exit(1);
+}
+
+/// Pod bodies by name, as the operator makes them, but nobody's: the owner garbage collection
+/// would delete them, and a running operator would watch them.
+std::map<std::string, std::string> make_bodies(const json& jobs) {
+  std::map<std::string, std::string> bodies;
+  for (const json& object : jobs) {
+    const auto job = job_from_json(object);
+    if (!job) fail(describe(job.error()));
+    for (int index = 0; index < job->spec.worker_count; ++index) {
+      json pod = make_pod(*job, {.worker_index = index, .attempt = 0});
+      pod["metadata"].erase("ownerReferences");
+      pod["metadata"]["labels"].erase(names::kLabelTrainingJob);
+      bodies[pod["metadata"]["name"]] = pod.dump();
+    }
+  }
+  return bodies;
+}
+
+class BareClient {
+ public:
+  BareClient(const KubeConfig& config, std::size_t connections)
+      : connections_(connections),
+        api_(config, [this](std::function<void()> work) { boost::asio::post(loop_, work); }),
+        window_(api_, connections, [this](const Result<std::string>& answer) { note(answer); }) {}
+
+  /// One request on each connection, so that none is opened while the clock runs. Returns the
+  /// version of the pods.
+  std::string warm_up(const std::string& ns) {
+    ns_ = ns;
+    for (std::size_t i = 0; i < connections_; ++i) {
+      window_.add({.verb = Verb::list, .resource = Resource::pods, .ns = ns});
+    }
+    run();
+    return json::parse(last_answer_).at("metadata").at("resourceVersion");
+  }
+
+  void create(const std::map<std::string, std::string>& bodies) {
+    for (const auto& [name, body] : bodies) window_.add(creation(body));
+    run();
+  }
+
+  void restart(const std::map<std::string, std::string>& bodies, const std::string& version) {
+    still_to_go_ = bodies.size();
+    version_ = version;
+    watch(bodies);
+    for (const auto& [name, body] : bodies) {
+      window_.add({.verb = Verb::remove, .resource = Resource::pods, .ns = ns_, .name = name});
+    }
+    run();
+    stream_.reset();
+  }
+
+ private:
+  Request creation(const std::string& body) const {
+    return {.verb = Verb::create, .resource = Resource::pods, .ns = ns_, .body = body};
+  }
+
+  /// A server ends the watch of one that does not keep up; it goes on where it was.
+  void watch(const std::map<std::string, std::string>& bodies) {
+    const auto again = [this, &bodies](const Result<void>& end) {
+      if (!end) fail(describe(end.error()));
+      boost::asio::post(loop_, [this, &bodies] { watch(bodies); });
+    };
+    stream_ = api_.watch(
+        {.resource = Resource::pods,
+         .ns = ns_,
+         .label_selector = "",
+         .resource_version = version_,
+         .timeout = kWatchTimeout},
+        {.on_line = [&](const std::string& line) { look(line, bodies); }, .on_end = again});
+  }
+
+  void look(const std::string& line, const std::map<std::string, std::string>& bodies) {
+    const std::string field = R"("resourceVersion":")";
+    const std::size_t at = line.find(field) + field.size();
+    version_ = line.substr(at, line.find('"', at) - at);
+    if (!line.starts_with(R"({"type":"DELETED")")) return;
+    const auto found = bodies.find(json::parse(line)["object"]["metadata"]["name"]);
+    if (found == bodies.end()) return;
+    --still_to_go_;
+    window_.add(creation(found->second));
+  }
+
+  void note(const Result<std::string>& answer) {
+    if (!answer) fail(describe(answer.error()));
+    last_answer_ = *answer;
+    if (window_.is_empty() && still_to_go_ == 0) loop_.stop();
+  }
+
+  void run() {
+    loop_.restart();
+    loop_.run();
+  }
+
+  const std::size_t connections_;
+  boost::asio::io_context loop_{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> busy_{
+      loop_.get_executor()};
+  RestKubeApi api_;
+  RequestWindow window_;
+  std::unique_ptr<WatchStream> stream_;
+  std::string ns_;
+  std::string version_;  // up to which the pods were seen
+  std::string last_answer_;
+  std::size_t still_to_go_ = 0;
+};
+
+int run(const std::string& kubeconfig, std::size_t connections, const std::string& mode) {
+  const auto config = load_kube_config(
+      {.kubeconfig = kubeconfig, .context = "", .env = [](const char*) { return ""; }});
+  if (!config) fail(describe(config.error()));
+  std::string line;
+  std::getline(std::cin, line);
+  const json jobs = json::parse(line);
+  const auto bodies = make_bodies(jobs);
+
+  BareClient client(*config, connections);
+  const std::string version = client.warm_up(jobs.at(0).at("metadata").at("namespace"));
+  std::puts("ready");
+  std::fflush(stdout);
+  std::getline(std::cin, line);
+
+  const auto began = Clock::now();
+  if (mode == "create") client.create(bodies);
+  if (mode == "restart") client.restart(bodies, version);
+  std::printf("%.3f\n", std::chrono::duration<double>(Clock::now() - began).count());
+  return 0;
+}
+
+}  // namespace
+}  // namespace tj
+
+int main(int argc, char** argv) {
+  const std::string mode = argc == 4 ? argv[3] : "";
+  const std::size_t connections = argc == 4 ? std::strtoul(argv[2], nullptr, 10) : 0;
+  const bool is_usable = (mode == "create" || mode == "restart") && connections >= 1 &&
+                         connections <= tj::kConnectionsMax;
+  if (!is_usable) tj::fail("usage: bare_client KUBECONFIG CONNECTIONS create|restart");
+  return tj::run(argv[1], connections, mode);
+}

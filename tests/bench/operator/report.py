@@ -1,0 +1,131 @@
+"""Turns results of the benchmark into the tables of docs/measurements.md and a plot. Pure but for write()."""
+import json
+import pathlib
+import re
+import statistics
+
+import svg_bars
+
+DOCS = pathlib.Path(__file__).resolve().parents[3] / "docs"
+DOCUMENT = DOCS / "measurements.md"
+DATA = DOCS / "measurements/operator.json"
+PLOT = DOCS / "measurements/operator.svg"
+BEGIN = "<!-- tests/bench/operator writes from here -->"
+END = "<!-- to here -->"
+NAMES = {"bare": "bare client", "ours": "this operator", "training-operator": "training-operator v1.8.1",
+         "jobset": "JobSet v0.8.2"}
+
+
+def pods_of(workload):
+    jobs, workers = workload.split("x")
+    return int(jobs) * int(workers)
+
+
+def median(runs, key):
+    return statistics.median(one[key] for one in runs)
+
+
+def rate(workload, runs, key):
+    return pods_of(workload) / median(runs, key)
+
+
+def rates(workload, runs):
+    return (f"{rate(workload, runs, 'exist_seconds'):.0f} pods/s until all exist, "
+            f"{rate(workload, runs, 'running_seconds'):.0f} until all run")
+
+
+def by_contender(results, workload):
+    """Runs of each; of the bare client those with the number of connections that served it best."""
+    runs = results.get("creation", {}).get(workload, {})
+    bare = [each for name, each in runs.items() if name.startswith("bare")]
+    found = {"bare": min(bare, key=lambda each: median(each, "exist_seconds"))} if bare else {}
+    if "ours" in runs:
+        found["ours"] = runs["ours"]
+    for peer, workloads in results.get("peers", {}).items():
+        if workload in workloads:
+            found[peer] = workloads[workload]
+    return found
+
+
+def row(*cells):
+    return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+def table(head, rows):
+    return "\n".join([row(*head), row(*["---"] * len(head)), *(row(*cells) for cells in rows)])
+
+
+def creation_table(results):
+    rows = []
+    for workload in results.get("creation", {}):
+        runs = by_contender(results, workload)
+        for name, each in runs.items():
+            seconds = {key: median(each, key) for key in ("exist_seconds", "running_seconds")}
+            share = {key: f"{median(runs['bare'], key) / seconds[key]:.0%}" for key in seconds}
+            rows.append((workload, NAMES[name], f"{rate(workload, each, 'exist_seconds'):.0f}", share["exist_seconds"],
+                         f"{rate(workload, each, 'running_seconds'):.0f}", share["running_seconds"]))
+    return table(("jobs x workers", "who", "pods/s until all exist", "of bare", "pods/s until all run", "of bare"), rows)
+
+
+def restart_table(results):
+    rows = [(workers, f"{median(runs['ours'], 'running_seconds'):.2f} s", f"{median(runs['bare'], 'running_seconds'):.2f} s")
+            for workers, runs in results.get("restart", {}).items()]
+    return table(("workers", "gang restart, this operator", "the bare client deletes and creates as many"), rows)
+
+
+def footprint_table(results):
+    rows = [(situation, f"{seen['memory_mb']} MB", f"{seen['cpu_percent']} %", written(seen["writes"]))
+            for situation, seen in results.get("footprint", {}).items()]
+    return table(("situation", "resident memory", "CPU of one core", "writes in the sample"), rows)
+
+
+def written(writes):
+    return ", ".join(f"{count} {what}" for what, count in sorted(writes.items())) or "0"
+
+
+def writes_table(results):
+    rows = [(NAMES[name], workers, sum(counted.values()), written(counted))
+            for name, sizes in results.get("writes", {}).items() for workers, counted in sizes.items()]
+    return table(("who", "workers", "writes", "of these"), rows)
+
+
+def where_line(results):
+    where = results["where"]
+    return (f"Taken on {where['date']} at commit `{where['commit']}`: {where['cores']} cores of {where['cpu']}, "
+            f"{where['memory_gib']} GiB, Linux {where['kernel']}; load of the machine before it began: "
+            f"{where['load_before']:.1f}.")
+
+
+def peer_memory_line(results):
+    said = [f"{NAMES[name]} {max(each['memory_mb'] for runs in workloads.values() for each in runs):.0f} MB"
+            for name, workloads in results.get("peers", {}).items()]
+    ours = [each["memory_mb"] for runs in results.get("creation", {}).values() for each in runs.get("ours", [])]
+    if ours:
+        said.insert(0, f"{NAMES['ours']} {max(ours):.0f} MB")
+    return "Resident memory after these workloads: " + ", ".join(said) + "." if said else ""
+
+
+def text(results):
+    parts = [where_line(results), "### Creation", f"![pods per second]({PLOT.relative_to(DOCS)})", creation_table(results),
+             peer_memory_line(results), "### Gang restart", restart_table(results), "### At rest", footprint_table(results),
+             "### Writes for one job that runs and succeeds", writes_table(results)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def plot(results):
+    groups = {workload: {NAMES[name]: rate(workload, each, "exist_seconds")
+                         for name, each in by_contender(results, workload).items()}
+              for workload in results.get("creation", {})}
+    return svg_bars.draw("Pods per second until all exist, by jobs x workers", groups, list(NAMES.values()))
+
+
+def document_with(document, results):
+    pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
+    return pattern.sub(lambda _: f"{BEGIN}\n\n{text(results)}\n\n{END}", document)
+
+
+def write(results):
+    DATA.parent.mkdir(exist_ok=True)
+    DATA.write_text(json.dumps(results, indent=1) + "\n")
+    PLOT.write_text(plot(results))
+    DOCUMENT.write_text(document_with(DOCUMENT.read_text(), results))
