@@ -325,8 +325,11 @@ void watch_the_clock(Plan& plan, const Observed& observed, const Gang& gang) {
     look_at(status.attempt_start_time, *policy.start_deadline);
   }
   for (const Pod* pod : gang.by_rank) {
-    if (pod != nullptr)
-      look_at(silent_since(observed, *pod), observed.job.spec.node_loss.tolerance);
+    if (pod == nullptr) continue;
+    look_at(silent_since(observed, *pod), observed.job.spec.node_loss.tolerance);
+    const bool may_turn_silent =
+        !has_started(*pod) && !pod->node.empty() && pod->waiting_reason.empty();
+    if (may_turn_silent) look_at(pod->meta.creation_time, kSilentStart);
   }
   if (const Pod* silent = find_silent_start(observed, gang)) {
     plan.ask_about = silent->meta.name;
