@@ -131,6 +131,7 @@ int run(const OperatorOptions& options) {
   std::optional<Error> lease_lost;
   Controller controller(loop, api, metrics,
                         {.ns = options.ns,
+                         .watch_nodes = options.watch_nodes,
                          .now = wall_clock,
                          .lease = lease_of(options, *config),
                          .on_lease_lost = [&](const std::string& reason) {

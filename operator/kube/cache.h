@@ -24,7 +24,13 @@ inline std::uint64_t version_number(const std::string& resource_version) {
   return number;
 }
 
-/// T has a member `meta` (ObjectMeta). Not thread-safe: it lives on the loop thread.
+/// Where a cached object says who it is. An overload serves a type that keeps it in another form.
+template <typename T>
+const ObjectMeta& meta_of(const T& object) {
+  return object.meta;
+}
+
+/// T has a `meta_of`. Not thread-safe: it lives on the loop thread.
 template <typename T>
 class Cache {
  public:
@@ -39,12 +45,12 @@ class Cache {
   std::vector<T> replace(std::vector<T> listed, const std::string& list_version) {
     seen_version_ = std::max(seen_version_, version_number(list_version));
     std::map<ObjectKey, T> next;
-    for (auto& object : listed) next.insert_or_assign(object.meta.key(), std::move(object));
+    for (auto& object : listed) next.insert_or_assign(meta_of(object).key(), std::move(object));
     std::vector<T> changed;
     for (auto& [key, old] : objects_) {
       const auto now = next.find(key);
       const bool written_after_list =
-          version_number(old.meta.resource_version) > version_number(list_version);
+          version_number(meta_of(old).resource_version) > version_number(list_version);
       if (now == next.end() && written_after_list)
         next.emplace(key, old);
       else if (now != next.end() && written_after_list)
@@ -62,35 +68,35 @@ class Cache {
 
   /// An object from the stream. Returns false when it is not newer than what is known.
   bool upsert(T object) {
-    seen_version_ = std::max(seen_version_, version_number(object.meta.resource_version));
+    seen_version_ = std::max(seen_version_, version_number(meta_of(object).resource_version));
     return put(std::move(object));
   }
   /// A deletion from the stream; `object` is its last state. Another object of the same name is
   /// left alone.
   bool erase(const T& object) {
-    seen_version_ = std::max(seen_version_, version_number(object.meta.resource_version));
-    const auto found = objects_.find(object.meta.key());
-    if (found == objects_.end() || found->second.meta.uid != object.meta.uid) return false;
+    seen_version_ = std::max(seen_version_, version_number(meta_of(object).resource_version));
+    const auto found = objects_.find(meta_of(object).key());
+    if (found == objects_.end() || meta_of(found->second).uid != meta_of(object).uid) return false;
     objects_.erase(found);
     return true;
   }
   /// An object from the answer to our own write. If the stream has passed it, the stream knows
   /// better; if its version has no order, it might be an old one, and the stream will bring it.
   bool wrote(T object) {
-    if (version_number(object.meta.resource_version) <= seen_version_) return false;
+    if (version_number(meta_of(object).resource_version) <= seen_version_) return false;
     return put(std::move(object));
   }
 
  private:
   bool put(T object) {
-    const ObjectKey key = object.meta.key();
+    const ObjectKey key = meta_of(object).key();
     const auto found = objects_.find(key);
     if (found == objects_.end()) {
       objects_.emplace(key, std::move(object));
       return true;
     }
-    const std::uint64_t known = version_number(found->second.meta.resource_version);
-    const std::uint64_t offered = version_number(object.meta.resource_version);
+    const std::uint64_t known = version_number(meta_of(found->second).resource_version);
+    const std::uint64_t offered = version_number(meta_of(object).resource_version);
     // Of versions that have no order, the one that came last wins.
     if (known != 0 && offered != 0 && offered <= known) return false;
     found->second = std::move(object);

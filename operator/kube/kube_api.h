@@ -39,6 +39,7 @@ struct Request {
   std::string body;
   std::string label_selector;                             // list
   std::string field_selector;                             // list
+  int limit = kListPageMax;                               // list: objects in a page
   std::string continue_token;                             // list: the next page
   std::chrono::milliseconds deadline = kRequestDeadline;  // of the whole request
 };

@@ -74,7 +74,7 @@ HttpCall http_call(const Request& request) {
     case Verb::list:
       add_parameter(call.target, "labelSelector", request.label_selector);
       add_parameter(call.target, "fieldSelector", request.field_selector);
-      add_parameter(call.target, "limit", std::to_string(kListPageMax));
+      add_parameter(call.target, "limit", std::to_string(request.limit));
       add_parameter(call.target, "continue", request.continue_token);
       break;
     case Verb::create:

@@ -15,6 +15,7 @@ using nlohmann::json;
 ApplyOutcome failure(const Error& error) {
   return {.complete = false,
           .retry_after = error.retry_after.value_or(std::chrono::milliseconds{0}),
+          .is_busy = error.code == Code::unavailable && error.retry_after.has_value(),
           .trouble = describe(error)};
 }
 
@@ -36,7 +37,22 @@ void merge(ApplyOutcome& total, ApplyOutcome one) {
   }
 }
 
-const char* kind_of(Resource resource) { return resource == Resource::pods ? "pod" : "Service"; }
+const char* kind_of(Resource resource) {
+  if (resource == Resource::pods) return "pod";
+  return resource == Resource::services ? "Service" : "NetworkPolicy";
+}
+
+/// The decision is as good as it was: nobody has changed the spec, deleted the job or gone on to
+/// another attempt since.
+bool is_still_so(const View& view, const TrainingJob& job) {
+  const TrainingJob* now = view.jobs().find(job.meta.key());
+  return now != nullptr && now->meta.uid == job.meta.uid && !now->meta.deletion_time &&
+         now->meta.generation == job.meta.generation && now->status.attempt == job.status.attempt;
+}
+
+json delete_options(const std::string& uid) {
+  return {{"kind", "DeleteOptions"}, {"apiVersion", "v1"}, {"preconditions", {{"uid", uid}}}};
+}
 
 template <typename T>
 std::vector<T> select(const std::vector<Action>& actions) {
@@ -49,16 +65,61 @@ std::vector<T> select(const std::vector<Action>& actions) {
 
 }  // namespace
 
+/// A pause that the server asks for is the batch's affair, and no outcome.
+void Applier::run(const BatchSize& size, StartChild start, Done done) {
+  auto total = std::make_shared<ApplyOutcome>();
+  const auto start_one = [start = std::move(start), total](std::size_t index, const auto& ended) {
+    start(index, [total, ended](ApplyOutcome outcome) {
+      RequestEnd end{.ok = outcome.complete, .busy_for = {}};
+      if (outcome.is_busy) {
+        end.busy_for = outcome.retry_after;
+      } else {
+        merge(*total, std::move(outcome));
+      }
+      ended(end);
+    });
+  };
+  run_batch(size, pace_, alarm_, start_one, [total, done = std::move(done)](const BatchEnd& end) {
+    if (end.gave_up_busy_for) {
+      merge(*total, {.complete = false,
+                     .retry_after = *end.gave_up_busy_for,
+                     .trouble = "the API server stays too busy"});
+    }
+    done(*total);
+  });
+}
+
 void Applier::create(const TrainingJob& job, const std::vector<Action>& actions, Done done) {
-  auto pods = select<CreatePod>(actions);
-  if (select<CreateService>(actions).empty()) return create_pods(job, std::move(pods), done);
-  Child service{.resource = Resource::services,
-                .key = job.meta.key(),
-                .job_uid = job.meta.uid,
-                .body = make_service(job).dump()};
-  create_child(std::move(service), [this, job, pods = std::move(pods), done](ApplyOutcome outcome) {
-    if (!outcome.complete) return done(std::move(outcome));
-    create_pods(job, pods, [done, stale = outcome.stale](ApplyOutcome rest) {
+  std::vector<Child> first;
+  const auto add = [&](Resource resource, const json& body) {
+    first.push_back({.resource = resource,
+                     .key = {job.meta.ns, meta_from_json(body).name},
+                     .job_uid = job.meta.uid,
+                     .body = body.dump()});
+  };
+  if (!select<CreateNetworkPolicy>(actions).empty()) {
+    add(Resource::network_policies, make_network_policy(job));
+  }
+  if (!select<CreateService>(actions).empty()) add(Resource::services, make_service(job));
+  create_in_turn(std::move(first),
+                 [this, job, pods = select<CreatePod>(actions), done](ApplyOutcome outcome) {
+                   if (!outcome.complete) return done(std::move(outcome));
+                   create_pods(job, pods, [done, stale = outcome.stale](ApplyOutcome rest) {
+                     if (stale) rest.stale = stale;
+                     done(std::move(rest));
+                   });
+                 });
+}
+
+/// One at a time: what comes first must be there for what comes next.
+void Applier::create_in_turn(std::vector<Child> children, Done done) {
+  if (children.empty()) return done({});
+  Child child = std::move(children.front());
+  children.erase(children.begin());
+  create_child(std::move(child), [this, children = std::move(children),
+                                  done = std::move(done)](ApplyOutcome outcome) {
+    if (!outcome.complete || children.empty()) return done(std::move(outcome));
+    create_in_turn(children, [done, stale = outcome.stale](ApplyOutcome rest) {
       if (stale) rest.stale = stale;
       done(std::move(rest));
     });
@@ -66,23 +127,19 @@ void Applier::create(const TrainingJob& job, const std::vector<Action>& actions,
 }
 
 void Applier::create_pods(const TrainingJob& job, std::vector<CreatePod> pods, Done done) {
-  const BatchSize size{.count = pods.size(), .width_first = 1, .width_max = in_flight_max_};
-  auto total = std::make_shared<ApplyOutcome>();
-  const auto start = [this, job, pods = std::move(pods), total](std::size_t index,
-                                                                const auto& ended) {
+  const BatchSize size{.count = pods.size(), .width_first = 1};
+  const auto start = [this, job, pods = std::move(pods)](std::size_t index,
+                                                         const Verdict& verdict) {
+    if (!is_still_so(view_, job)) return verdict(not_yet("the job has changed meanwhile"));
     const CreatePod& action = pods[index];
-    Child child{.resource = Resource::pods,
-                .key = {job.meta.ns, names::worker_pod(job.meta.name, action.worker_index)},
-                .job_uid = job.meta.uid,
-                .attempt = action.attempt,
-                .body = make_pod(job, action).dump()};
-    create_child(std::move(child), [total, ended](ApplyOutcome outcome) {
-      const bool ok = outcome.complete;
-      merge(*total, std::move(outcome));
-      ended(ok);
-    });
+    create_child({.resource = Resource::pods,
+                  .key = {job.meta.ns, names::worker_pod(job.meta.name, action.worker_index)},
+                  .job_uid = job.meta.uid,
+                  .attempt = action.attempt,
+                  .body = make_pod(job, action).dump()},
+                 verdict);
   };
-  run_batch(size, start, [total, done = std::move(done)] { done(*total); });
+  run(size, start, std::move(done));
 }
 
 void Applier::create_child(Child child, Verdict verdict) {
@@ -136,52 +193,82 @@ ApplyOutcome Applier::judge_holder(const Child& child, const std::string& body) 
   }
   ApplyOutcome outcome;
   // It is there, the stream has passed it, and yet the cache did not know: a line was lost.
-  const bool is_known = is_pod ? view_.pods().find(child.key) != nullptr
-                               : view_.services().find(child.key) != nullptr;
+  const bool is_known = view_.knows(child.resource, child.key);
   if (!was_news && !is_known) outcome.stale = child.resource;
   return outcome;
 }
 
 void Applier::remove(const TrainingJob& job, const std::vector<Action>& actions, Done done) {
   auto pods = select<DeletePod>(actions);
-  const BatchSize size{
-      .count = pods.size(), .width_first = in_flight_max_, .width_max = in_flight_max_};
-  auto total = std::make_shared<ApplyOutcome>();
-  const auto start = [this, ns = job.meta.ns, pods = std::move(pods), total](std::size_t index,
-                                                                             const auto& ended) {
-    const DeletePod& action = pods[index];
-    remove_pod({ns, action.name}, action.uid, [total, ended](ApplyOutcome outcome) {
-      const bool ok = outcome.complete;
-      merge(*total, std::move(outcome));
-      ended(ok);
-    });
+  const bool ends_job = !select<DeleteJob>(actions).empty();
+  const BatchSize size{.count = pods.size(), .width_first = pods.size() + 1};
+  const auto start = [this, ns = job.meta.ns, pods = std::move(pods)](std::size_t index,
+                                                                      const Verdict& verdict) {
+    remove_pod({ns, pods[index].name}, pods[index], verdict);
   };
-  run_batch(size, start, [total, done = std::move(done)] { done(*total); });
+  run(size, start, [this, job, ends_job, done = std::move(done)](ApplyOutcome outcome) {
+    if (!outcome.complete || !ends_job) return done(std::move(outcome));
+    remove_job(job, done);
+  });
 }
 
-void Applier::remove_pod(const ObjectKey& key, const std::string& uid, const Verdict& verdict) {
-  const json options{
-      {"kind", "DeleteOptions"}, {"apiVersion", "v1"}, {"preconditions", {{"uid", uid}}}};
+void Applier::remove_pod(const ObjectKey& key, const DeletePod& action, const Verdict& verdict) {
+  json options = delete_options(action.uid);
+  if (action.force) options["gracePeriodSeconds"] = 0;
   Request request{.verb = Verb::remove,
                   .resource = Resource::pods,
                   .ns = key.ns,
                   .name = key.name,
                   .body = options.dump()};
-  api_.send(std::move(request), [this, key, uid, verdict](Result<std::string> answer) {
+  api_.send(std::move(request), [this, key, action, verdict](Result<std::string> answer) {
     if (!answer) {
       const Code code = answer.error().code;
       if (code != Code::not_found && code != Code::conflict) {
         return verdict(failure(answer.error()));
       }
-      view_.forget_pod(key, uid);
+      view_.forget_pod(key, action.uid);
       return verdict({});
     }
     // A graceful deletion answers with the pod, marked; an immediate one with its last state or a
     // Status. The mark is worth knowing: a pod that leaves is not deleted again.
     const auto object = parse_object(*answer);
     const bool is_marked = object && meta_from_json(*object).deletion_time.has_value();
-    if (is_marked) view_.wrote(Resource::pods, *answer);
+    if (is_marked && !action.force) view_.wrote(Resource::pods, *answer);
     verdict({});
+  });
+}
+
+/// The decision rests on the end and the time to live that the cache knows: the live job has the
+/// last word, and it must not change until it is gone.
+void Applier::remove_job(const TrainingJob& job, const Verdict& verdict) {
+  Request request{.verb = Verb::get,
+                  .resource = Resource::training_jobs,
+                  .ns = job.meta.ns,
+                  .name = job.meta.name};
+  api_.send(std::move(request), [this, job, verdict](const Result<std::string>& answer) {
+    if (!answer && answer.error().code == Code::not_found) return verdict({});
+    if (!answer) return verdict(failure(answer.error()));
+    const auto object = parse_object(*answer);
+    const auto live =
+        object ? job_from_json(*object) : Error{Code::internal, "not an object", "", {}};
+    if (!live) return verdict(failure(live.error()));
+    view_.wrote(Resource::training_jobs, *answer);
+    if (live->meta.uid != job.meta.uid || live->meta.deletion_time) return verdict({});
+    const bool is_as_known = live->status.completion_time == job.status.completion_time &&
+                             live->spec.run.ttl_after_finished == job.spec.run.ttl_after_finished;
+    if (!is_as_known) return verdict(not_yet("the job has changed meanwhile"));
+    json options = delete_options(job.meta.uid);
+    options["preconditions"]["resourceVersion"] = live->meta.resource_version;
+    options["propagationPolicy"] = "Background";
+    Request removal{.verb = Verb::remove,
+                    .resource = Resource::training_jobs,
+                    .ns = job.meta.ns,
+                    .name = job.meta.name,
+                    .body = options.dump()};
+    api_.send(std::move(removal), [verdict](const Result<std::string>& removed) {
+      if (removed || removed.error().code == Code::not_found) return verdict({});
+      verdict(failure(removed.error()));
+    });
   });
 }
 

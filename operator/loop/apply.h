@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "operator/kube/kube_api.h"
+#include "operator/loop/batch.h"
 #include "operator/loop/view.h"
 #include "operator/plan/plan.h"
 
@@ -20,6 +21,7 @@ struct ApplyOutcome {
   std::optional<std::string> create_error;   // the server refused, in its words
   Refusal refusal = Refusal::denied;         // of what kind create_error is
   std::chrono::milliseconds retry_after{0};  // the server's wish
+  bool is_busy = false;                      // it made that wish, and has done nothing
   std::string trouble;                       // any other reason, for the log
   std::optional<Resource> stale;             // this cache missed an object
 };
@@ -28,12 +30,16 @@ class Applier {
  public:
   using Done = std::function<void(ApplyOutcome)>;
 
-  Applier(KubeApi& api, View& view, int requests_in_flight_max)
-      : api_(api), view_(view), in_flight_max_(static_cast<std::size_t>(requests_in_flight_max)) {}
+  Applier(KubeApi& api, View& view, Alarm& alarm, int requests_in_flight_max)
+      : api_(api),
+        view_(view),
+        alarm_(alarm),
+        pace_(static_cast<std::size_t>(requests_in_flight_max)) {}
 
-  /// The Service first, then the pods with a slow start. Deletions in `actions` are not touched.
+  /// The network policy, the Service, then the pods with a slow start, until the job is another
+  /// one than it was. Deletions in `actions` are not touched.
   void create(const TrainingJob& job, const std::vector<Action>& actions, Done done);
-  /// The deletions in `actions`, in parallel.
+  /// The deletions in `actions`: pods in parallel, then the job.
   void remove(const TrainingJob& job, const std::vector<Action>& actions, Done done);
 
  private:
@@ -45,15 +51,20 @@ class Applier {
     std::string body;
   };
   using Verdict = std::function<void(ApplyOutcome)>;
+  using StartChild = std::function<void(std::size_t index, Verdict verdict)>;
+  void run(const BatchSize& size, StartChild start, Done done);
+  void create_in_turn(std::vector<Child> children, Done done);
   void create_pods(const TrainingJob& job, std::vector<CreatePod> pods, Done done);
   void create_child(Child child, Verdict verdict);
   void inspect_holder(const Child& child, const Verdict& verdict);
   ApplyOutcome judge_holder(const Child& child, const std::string& body);
-  void remove_pod(const ObjectKey& key, const std::string& uid, const Verdict& verdict);
+  void remove_pod(const ObjectKey& key, const DeletePod& action, const Verdict& verdict);
+  void remove_job(const TrainingJob& job, const Verdict& verdict);
 
   KubeApi& api_;
   View& view_;
-  std::size_t in_flight_max_;
+  Alarm& alarm_;
+  Pace pace_;
 };
 
 }  // namespace tj

@@ -1,24 +1,50 @@
 // Runs many requests with a bound on those in flight. A slow start doubles the width with each
 // round of good answers, so that a template that the server refuses costs one request and not one
 // per worker (client-go's and the Job controller's slowStartBatch, without its barrier between
-// rounds).
+// rounds). A server that is too busy is left alone for as long as it asks, and then asked for the
+// same again.
 #pragma once
+#include <chrono>
 #include <cstddef>
 #include <functional>
+#include <optional>
+
+#include "operator/loop/alarm.h"
+#include "operator/loop/pace.h"
 
 namespace tj {
 
+/// Pauses in a row, without a good answer in between, after which a batch gives up; and the longest
+/// that it grants. Beyond them it is the queue that waits, and lets other jobs go on.
+inline constexpr int kPausesMax = 5;
+inline constexpr std::chrono::milliseconds kPauseMin{100};
+inline constexpr std::chrono::milliseconds kPauseMax{10'000};
+/// A server's wish to be left alone is granted up to here.
+inline constexpr std::chrono::milliseconds kWishMax{120'000};
+
 struct BatchSize {
   std::size_t count = 0;
-  std::size_t width_first = 1;
-  std::size_t width_max = 1;
+  std::size_t width_first = 1;  // at most so many at first; the pace bounds it, too
 };
 
-/// Starts request `index`; calls `done` once, later or at once: true if it went well.
-using StartOne = std::function<void(std::size_t index, std::function<void(bool)> done)>;
+/// How one request ended.
+struct RequestEnd {
+  bool ok = true;
+  std::optional<std::chrono::milliseconds> busy_for;  // not ok: the same again after that
+};
+
+/// How a batch ended: with each request done, after a failure, or for want of patience.
+struct BatchEnd {
+  std::optional<std::chrono::milliseconds> gave_up_busy_for;
+};
+
+/// Starts request `index`; calls `done` once, later or at once.
+using StartOne = std::function<void(std::size_t index, std::function<void(RequestEnd)> done)>;
 
 /// After the first failure nothing new is started; `all_done` comes when what is in flight has
-/// ended, at once if there is nothing to do.
-void run_batch(const BatchSize& size, StartOne start, std::function<void()> all_done);
+/// ended, at once if there is nothing to do. `pace` and `alarm` must outlive the batch, which ends
+/// without a word when the answers or the alarm's slots are dropped.
+void run_batch(const BatchSize& size, Pace& pace, Alarm& alarm, StartOne start,
+               std::function<void(BatchEnd)> all_done);
 
 }  // namespace tj

@@ -7,16 +7,19 @@
 #include <vector>
 
 #include "operator/loop/alarm.h"
+#include "operator/loop/gauges.h"
 #include "operator/loop/leader_elector.h"
 #include "operator/loop/log_gate.h"
 #include "operator/loop/log_text.h"
 #include "operator/loop/metrics.h"
+#include "operator/loop/node_watch.h"
 #include "operator/loop/reconciler.h"
 #include "operator/loop/tracked_api.h"
 #include "operator/loop/view.h"
 #include "operator/loop/watch_driver.h"
 #include "operator/loop/work_queue.h"
 #include "operator/plan/manifest.h"
+#include "operator/plan/plan.h"
 
 namespace tj {
 namespace {
@@ -46,6 +49,9 @@ class Controller::Impl {
   void add_watch(Resource resource, const std::string& label_selector);
   void learn(Resource resource, const WatchDelta& delta);
   void note_problem(Resource resource, const std::optional<Error>& problem);
+  NodeWatch::Events node_events();
+  void look_for_needed_nodes();
+  void wake_job(const ObjectKey& key);
   void pump_later();
   void pump();
   void finish(const ObjectKey& key, SteadyTime started, const PassOutcome& outcome);
@@ -61,6 +67,7 @@ class Controller::Impl {
   Reconciler reconciler_;
   std::unique_ptr<LeaderElector> elector_;  // null: there is nobody to agree with
   std::vector<std::unique_ptr<WatchDriver>> watches_;
+  NodeWatch node_watch_;
   std::map<Resource, Error> problems_;  // of the connection; empty: it works
   LogGate problem_log_;
   bool stopped_ = false;
@@ -74,7 +81,11 @@ Controller::Impl::Impl(boost::asio::io_context& loop, KubeApi& api, Metrics& met
       options_(std::move(options)),
       api_(api),
       alarm_(loop, options_.steady_now),
-      reconciler_(api_, view_, alarm_, options_.requests_in_flight_max, options_.now) {
+      reconciler_(api_, view_, alarm_, metrics,
+                  {.requests_in_flight_max = options_.requests_in_flight_max,
+                   .now = options_.now,
+                   .wake = [this](const ObjectKey& key) { wake_job(key); }}),
+      node_watch_(api_, alarm_, node_events()) {
   if (options_.lease) stand_for_election(api, *options_.lease);
   add_watch(Resource::training_jobs, "");
   add_watch(Resource::pods, owned_selector());
@@ -112,6 +123,23 @@ void Controller::Impl::add_watch(Resource resource, const std::string& label_sel
       api_, alarm_, WatchTarget{resource, options_.ns, label_selector}, std::move(events)));
 }
 
+NodeWatch::Events Controller::Impl::node_events() {
+  return {.on_delta = [this](const WatchDelta& delta) { learn(Resource::nodes, delta); },
+          .on_relist =
+              [this](const std::string& reason) {
+                metrics_.count_watch_restart(Resource::nodes, reason);
+              },
+          .on_end = [this] { view_.forget_nodes(); }};
+}
+
+void Controller::Impl::look_for_needed_nodes() {
+  if (!options_.watch_nodes) return;
+  const auto& jobs = view_.jobs().objects();
+  node_watch_.set_needed(std::any_of(jobs.begin(), jobs.end(), [](const auto& entry) {
+    return !is_managed_elsewhere(entry.second) && needs_nodes(entry.second);
+  }));
+}
+
 void Controller::Impl::start() {
   for (const auto& watch : watches_) watch->start();
 }
@@ -128,6 +156,7 @@ void Controller::Impl::halt() {
   api_.close();
   alarm_.cancel_all();
   for (const auto& watch : watches_) watch->stop();
+  node_watch_.stop();
 }
 
 bool Controller::Impl::synced() const {
@@ -155,6 +184,11 @@ std::string Controller::Impl::not_ready_reason() const {
 
 void Controller::Impl::learn(Resource resource, const WatchDelta& delta) {
   for (const ObjectKey& key : view_.apply(resource, delta)) queue_.add(key, alarm_.now());
+  pump_later();
+}
+
+void Controller::Impl::wake_job(const ObjectKey& key) {
+  queue_.add(key, alarm_.now());
   pump_later();
 }
 
@@ -189,6 +223,7 @@ void Controller::Impl::pump_later() {
 
 void Controller::Impl::pump() {
   if (stopped_ || !synced()) return;
+  look_for_needed_nodes();
   if (elector_) elector_->start();  // not before: who can't see must not lead
   if (!may_act()) return;
   if (queue_.take_overflow()) add_all_jobs();
@@ -224,15 +259,7 @@ void Controller::Impl::add_all_jobs() {
 }
 
 Gauges Controller::Impl::gauges() const {
-  Gauges gauges;
-  for (const Phase phase :
-       {Phase::pending, Phase::starting, Phase::running, Phase::succeeded, Phase::failed}) {
-    gauges.jobs_by_phase[phase] = 0;
-  }
-  for (const auto& [key, job] : view_.jobs().objects()) ++gauges.jobs_by_phase[job.status.phase];
-  gauges.cached_objects = {{Resource::training_jobs, view_.jobs().objects().size()},
-                           {Resource::pods, view_.pods().objects().size()},
-                           {Resource::services, view_.services().objects().size()}};
+  Gauges gauges = count_gauges(view_, options_.now());
   gauges.queue_depth = queue_.depth();
   gauges.is_leader = may_act();
   return gauges;

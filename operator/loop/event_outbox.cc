@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
 #include "operator/loop/log_text.h"
 
 namespace tj {
@@ -31,7 +33,8 @@ void EventOutbox::answered(const Result<std::string>& answer) {
     const Code code = answer.error().code;
     const bool may_pass = code == Code::unavailable || code == Code::timeout;
     if (may_pass && letter.tries < kTriesMax) {
-      const auto wait = std::max(kRetryWait, answer.error().retry_after.value_or(kRetryWait));
+      const auto wished = answer.error().retry_after.value_or(kRetryWait);
+      const auto wait = std::clamp(wished, kRetryWait * (1 << letter.tries) / 2, kRetryWaitMax);
       alarm_.set_after("events", wait, [this] { send_first(); });
       return;
     }

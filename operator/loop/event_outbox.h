@@ -15,6 +15,7 @@ class EventOutbox {
   static constexpr std::size_t kWaitingMax = 1'000;
   static constexpr int kTriesMax = 5;
   static constexpr std::chrono::milliseconds kRetryWait{1'000};
+  static constexpr std::chrono::milliseconds kRetryWaitMax{30'000};
 
   EventOutbox(KubeApi& api, Alarm& alarm) : api_(api), alarm_(alarm) {}
   /// `body` is the event's JSON.

@@ -14,6 +14,9 @@ namespace {
 // A reconcile that changes nothing takes microseconds, one that creates 1,000 pods some seconds.
 const prometheus::Histogram::BucketBoundaries kReconcileBuckets{0.0001, 0.001, 0.01, 0.1, 0.5,
                                                                 1,      5,     15,   60};
+// From workers whose image is there to those that wait for a node to be bought.
+const prometheus::Histogram::BucketBoundaries kStartBuckets{1,  2,   5,   10,  20,   30,
+                                                            60, 120, 300, 600, 1800, 3600};
 
 }  // namespace
 
@@ -56,6 +59,29 @@ class Metrics::Impl {
           .Help("Time from looking at a job to its last write.")
           .Register(registry)
           .Add({}, kReconcileBuckets);
+  prometheus::Family<prometheus::Counter>& restarts =
+      prometheus::BuildCounter()
+          .Name("trainingjob_restarts_total")
+          .Help("Gang restarts by what ended the attempt.")
+          .Register(registry);
+  prometheus::Histogram& time_to_all_running =
+      prometheus::BuildHistogram()
+          .Name("trainingjob_time_to_all_running_seconds")
+          .Help("Time from the start of a job to all its workers running.")
+          .Register(registry)
+          .Add({}, kStartBuckets);
+  prometheus::Histogram& restart_seconds =
+      prometheus::BuildHistogram()
+          .Name("trainingjob_restart_seconds")
+          .Help("Time from the end of an attempt to all workers of the next one running.")
+          .Register(registry)
+          .Add({}, kStartBuckets);
+  prometheus::Gauge& stuck_terminating =
+      prometheus::BuildGauge()
+          .Name("trainingjob_stuck_terminating")
+          .Help("Pods that should have ended more than five minutes ago.")
+          .Register(registry)
+          .Add({});
   std::function<Gauges()> gauge_source;
 
   void refresh() {
@@ -66,12 +92,20 @@ class Metrics::Impl {
     for (const auto& [resource, count] : gauges.cached_objects) {
       cached_objects.Add({{"resource", to_string(resource)}}).Set(static_cast<double>(count));
     }
+    stuck_terminating.Set(static_cast<double>(gauges.stuck_terminating));
     queue_depth.Set(static_cast<double>(gauges.queue_depth));
     leader.Set(gauges.is_leader ? 1 : 0);
   }
 };
 
-Metrics::Metrics() : impl_(std::make_unique<Impl>()) {}
+Metrics::Metrics() : impl_(std::make_unique<Impl>()) {
+  // A counter that begins at its first restart would hide that restart from rate().
+  using enum FailureCause;
+  for (const FailureCause cause : {exit_code, signal, oom_killed, disrupted, node_lost, pod_deleted,
+                                   pod_rejected, start_deadline}) {
+    impl_->restarts.Add({{"cause", to_string(cause)}});
+  }
+}
 Metrics::~Metrics() = default;
 
 void Metrics::count_request(Verb verb, Resource resource, const std::string& code) {
@@ -86,6 +120,18 @@ void Metrics::count_watch_restart(Resource resource, const std::string& reason) 
 
 void Metrics::observe_reconcile(std::chrono::duration<double> seconds) {
   impl_->reconcile_seconds.Observe(seconds.count());
+}
+
+void Metrics::count_status(const JobStatus& before, const JobStatus& after) {
+  if (after.restarts > before.restarts) {
+    const char* cause = after.first_failure ? to_string(after.first_failure->cause) : "Unknown";
+    impl_->restarts.Add({{"cause", cause}}).Increment(after.restarts - before.restarts);
+  }
+  const bool all_run_now = after.running_time && after.running_time != before.running_time;
+  if (!all_run_now || !after.start_time || !after.attempt_start_time) return;
+  const bool is_first_attempt = *after.attempt_start_time <= *after.start_time;
+  const std::chrono::duration<double> took = *after.running_time - *after.attempt_start_time;
+  (is_first_attempt ? impl_->time_to_all_running : impl_->restart_seconds).Observe(took.count());
 }
 
 void Metrics::set_gauge_source(std::function<Gauges()> source) {

@@ -16,6 +16,7 @@ namespace tj {
 struct Gauges {
   std::map<Phase, std::size_t> jobs_by_phase;
   std::map<Resource, std::size_t> cached_objects;
+  std::size_t stuck_terminating = 0;
   std::size_t queue_depth = 0;
   bool is_leader = false;
 };
@@ -31,6 +32,8 @@ class Metrics {
   void count_request(Verb verb, Resource resource, const std::string& code);
   void count_watch_restart(Resource resource, const std::string& reason);
   void observe_reconcile(std::chrono::duration<double> seconds);
+  /// A job's status was written: restarts and start times are read off the difference.
+  void count_status(const JobStatus& before, const JobStatus& after);
 
   /// Asked for at each scrape; empty: the gauges keep their last values.
   void set_gauge_source(std::function<Gauges()> source);

@@ -11,6 +11,10 @@ Result<std::variant<OperatorOptions, PrintAndExit>> parse_options(int argc,
                "trainingjob-operator"};
   app.add_option("--namespace", options.ns, "look after this namespace only (default: all)")
       ->type_name("NAME");
+  app.add_option("--watch-nodes", options.watch_nodes,
+                 "notice dead nodes while jobs run; needs a permission on the whole cluster")
+      ->type_name("true|false")
+      ->capture_default_str();
   app.add_option("--listen", options.listen, "serve /healthz, /readyz and /metrics here")
       ->type_name("ADDR:PORT")
       ->capture_default_str();

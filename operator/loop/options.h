@@ -9,6 +9,7 @@ namespace tj {
 
 struct OperatorOptions {
   std::string ns;                       // empty: all namespaces
+  bool watch_nodes = true;              // to notice dead ones
   std::string listen = "0.0.0.0:8080";  // health and metrics
   std::string log_level = "info";
   bool leader_elect = false;  // act only while holding the Lease

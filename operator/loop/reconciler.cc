@@ -11,23 +11,29 @@
 namespace tj {
 namespace {
 
+bool is_deletion(const Action& action) {
+  return std::holds_alternative<DeletePod>(action) || std::holds_alternative<DeleteJob>(action);
+}
+
 bool has_creations(const Plan& plan) {
-  return std::any_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
-    return !std::holds_alternative<DeletePod>(action);
-  });
+  return !std::all_of(plan.actions.begin(), plan.actions.end(), is_deletion);
 }
 
 bool has_deletions(const Plan& plan) {
-  return std::any_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
-    return std::holds_alternative<DeletePod>(action);
-  });
+  return std::any_of(plan.actions.begin(), plan.actions.end(), is_deletion);
+}
+
+/// What the pods of an attempt are made from.
+bool is_same_attempt(const JobStatus& left, const JobStatus& right) {
+  return left.attempt == right.attempt && left.world_size == right.world_size &&
+         left.template_hash == right.template_hash;
 }
 
 /// An operator that dies right after acting must find in the status why it acted.
 bool must_persist_first(const TrainingJob& job, const Plan& plan) {
   const bool is_first_look = !job.status.start_time.has_value();
   return is_first_look || has_deletions(plan) || is_terminal(plan.status.phase) ||
-         plan.status.attempt != job.status.attempt;
+         !is_same_attempt(plan.status, job.status);
 }
 
 void requeue_by(PassOutcome& outcome, std::chrono::milliseconds delay) {
@@ -36,22 +42,25 @@ void requeue_by(PassOutcome& outcome, std::chrono::milliseconds delay) {
 
 }  // namespace
 
-Reconciler::Reconciler(KubeApi& api, View& view, Alarm& alarm, int requests_in_flight_max,
-                       WallClock now)
+Reconciler::Reconciler(KubeApi& api, View& view, Alarm& alarm, Metrics& metrics,
+                       ReconcilerOptions options)
     : view_(view),
       alarm_(alarm),
-      applier_(api, view, requests_in_flight_max),
+      metrics_(metrics),
+      options_(std::move(options)),
+      applier_(api, view, alarm, options_.requests_in_flight_max),
       status_writer_(api, view),
       events_(api, alarm),
-      now_(std::move(now)) {}
+      news_reader_(api) {}
 
 void Reconciler::reconcile(const ObjectKey& key, Done done) {
   const TrainingJob* job = view_.jobs().find(key);
-  if (job == nullptr) {
-    memory_.erase(key);  // its children go with it: the owner garbage collection's work
+  if (job == nullptr || is_managed_elsewhere(*job)) {
+    memory_.erase(key);  // of a job that is gone, the owner garbage collection takes the children
     return done({});
   }
   Pass pass{.job = *job, .plan = decide(*job), .outcome = {}, .done = std::move(done)};
+  ask_for_news(pass);
   const bool create_first = has_creations(pass.plan) && !must_persist_first(*job, pass.plan);
   if (create_first) return create_children(std::move(pass));
   // Creations, if there are any, belong to the next pass, which finds the verdict persisted.
@@ -68,10 +77,14 @@ Reconciler::Memory& Reconciler::memory_of(const TrainingJob& job) {
 Plan Reconciler::decide(const TrainingJob& job) {
   Memory& memory = memory_of(job);
   const Service* service = view_.services().find(job.meta.key());
+  std::vector<Pod> pods = view_.pods_of(job.meta.key());
+  std::vector<Node> nodes = view_.nodes_of(pods);
   Observed observed{.job = job,
-                    .pods = view_.pods_of(job.meta.key()),
+                    .pods = std::move(pods),
                     .service = service != nullptr ? std::optional(*service) : std::nullopt,
-                    .now = now_(),
+                    .now = options_.now(),
+                    .nodes = std::move(nodes),
+                    .pod_news = memory.pod_news,
                     .create_error = memory.create_error,
                     .refusal = memory.refusal};
   Plan next = plan(observed);
@@ -107,14 +120,11 @@ void Reconciler::create_children(Pass pass) {
 }
 
 void Reconciler::write_status(Pass pass) {
-  Memory& memory = memory_of(pass.job);
-  const SteadyTime now = alarm_.now();
-  const bool may_wait = !is_urgent_change(pass.job.status, pass.plan.status) &&
-                        memory.status_written && now < *memory.status_written + kCountsInterval &&
+  const auto wait = memory_of(pass.job).counts_pace.wait(alarm_.now());
+  const bool may_wait = wait.count() > 0 && !is_urgent_change(pass.job.status, pass.plan.status) &&
                         !is_same_status(pass.job.status, pass.plan.status);
   if (may_wait) {
-    const auto rest = *memory.status_written + kCountsInterval - now;
-    requeue_by(pass.outcome, std::chrono::ceil<std::chrono::milliseconds>(rest));
+    requeue_by(pass.outcome, wait);
     return remove_children(std::move(pass));
   }
   const TrainingJob job = pass.job;
@@ -128,7 +138,9 @@ void Reconciler::status_written(Pass pass, const StatusOutcome& status) {
   switch (status.result) {
     case StatusResult::unchanged: return remove_children(std::move(pass));
     case StatusResult::written: {
-      memory_of(pass.job).status_written = alarm_.now();
+      const bool was_urgent = is_urgent_change(pass.job.status, pass.plan.status);
+      memory_of(pass.job).counts_pace.written(was_urgent, alarm_.now());
+      metrics_.count_status(pass.job.status, pass.plan.status);
       announce(pass);
       return remove_children(std::move(pass));
     }
@@ -148,7 +160,7 @@ void Reconciler::announce(const Pass& pass) {
     spdlog::info("job={} attempt={} phase={} reason={} msg={}", to_string(pass.job.meta.key()),
                  pass.plan.status.attempt, to_string(pass.plan.status.phase), event.reason,
                  log_value(event.message));
-    events_.add(pass.job.meta.key(), make_event(pass.job, event, now_()).dump());
+    events_.add(pass.job.meta.key(), make_event(pass.job, event, options_.now()).dump());
   }
 }
 
@@ -166,6 +178,27 @@ void Reconciler::remove_children(Pass pass) {
         }
         pass.done(pass.outcome);
       });
+}
+
+void Reconciler::ask_for_news(const Pass& pass) {
+  if (pass.plan.ask_about.empty()) return;
+  const PackedPod* pod = view_.pods().find({pass.job.meta.ns, pass.plan.ask_about});
+  Memory& memory = memory_of(pass.job);
+  const SteadyTime now = alarm_.now();
+  const bool is_soon = memory.asked_for_news && now < *memory.asked_for_news + kAskInterval;
+  if (is_soon || pod == nullptr) return;
+  memory.asked_for_news = now;
+  news_reader_.ask(pod->unpack(),
+                   [this, job = pass.job](const auto& news) { take_news(job, news); });
+}
+
+void Reconciler::take_news(const TrainingJob& job, const std::optional<PodNews>& news) {
+  const TrainingJob* now = view_.jobs().find(job.meta.key());
+  if (now == nullptr || now->meta.uid != job.meta.uid) return;
+  Memory& memory = memory_of(*now);
+  if (memory.pod_news == news) return;
+  memory.pod_news = news;
+  options_.wake(job.meta.key());
 }
 
 void Reconciler::report_trouble(const TrainingJob& job, const std::string& trouble) {

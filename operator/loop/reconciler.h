@@ -12,6 +12,8 @@
 #include "operator/loop/apply.h"
 #include "operator/loop/event_outbox.h"
 #include "operator/loop/log_gate.h"
+#include "operator/loop/metrics.h"
+#include "operator/loop/pod_news.h"
 #include "operator/loop/status_writer.h"
 #include "operator/loop/view.h"
 #include "operator/plan/plan.h"
@@ -26,14 +28,19 @@ struct PassOutcome {
   std::optional<Resource> stale;  // this cache is behind the server, provably
 };
 
+struct ReconcilerOptions {
+  int requests_in_flight_max = 16;                 // of one job's creations and deletions
+  std::function<TimePoint()> now;                  // the wall clock
+  std::function<void(const ObjectKey& key)> wake;  // something is known of a job that was not
+};
+
 class Reconciler {
  public:
-  /// Counts that move are written at most so often; all else is written at once.
-  static constexpr std::chrono::milliseconds kCountsInterval{1'000};
+  /// What a pod that waits in silence says is asked for at most so often.
+  static constexpr std::chrono::seconds kAskInterval{30};
 
   using Done = std::function<void(PassOutcome)>;
-  using WallClock = std::function<TimePoint()>;
-  Reconciler(KubeApi& api, View& view, Alarm& alarm, int requests_in_flight_max, WallClock now);
+  Reconciler(KubeApi& api, View& view, Alarm& alarm, Metrics& metrics, ReconcilerOptions options);
 
   /// At most one pass of a key at a time.
   void reconcile(const ObjectKey& key, Done done);
@@ -44,7 +51,9 @@ class Reconciler {
     std::string uid;
     std::optional<std::string> create_error;
     Refusal refusal = Refusal::denied;
-    std::optional<SteadyTime> status_written;
+    CountsPace counts_pace;
+    std::optional<PodNews> pod_news;
+    std::optional<SteadyTime> asked_for_news;
     LogGate trouble_log;
   };
   struct Pass {
@@ -60,15 +69,19 @@ class Reconciler {
   void write_status(Pass pass);
   void status_written(Pass pass, const StatusOutcome& status);
   void remove_children(Pass pass);
+  void ask_for_news(const Pass& pass);
+  void take_news(const TrainingJob& job, const std::optional<PodNews>& news);
   void announce(const Pass& pass);
   void report_trouble(const TrainingJob& job, const std::string& trouble);
 
   View& view_;
   Alarm& alarm_;
+  Metrics& metrics_;
+  ReconcilerOptions options_;
   Applier applier_;
   StatusWriter status_writer_;
   EventOutbox events_;
-  WallClock now_;
+  PodNewsReader news_reader_;
   std::map<ObjectKey, Memory> memory_;  // of jobs that are in the View
 };
 

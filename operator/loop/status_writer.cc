@@ -1,5 +1,6 @@
 #include "operator/loop/status_writer.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "operator/api/json.h"
@@ -13,6 +14,15 @@ StatusOutcome failure(const Error& error) {
           .trouble = "status: " + describe(error)};
 }
 
+JobStatus without_what_moves(JobStatus status) {
+  status.message.clear();
+  status.ready_text.clear();
+  status.workers = {.desired = status.workers.desired};
+  status.troubled_ranks.clear();
+  for (Condition& condition : status.conditions) condition.message.clear();
+  return status;
+}
+
 }  // namespace
 
 bool is_same_status(const JobStatus& left, const JobStatus& right) {
@@ -21,8 +31,19 @@ bool is_same_status(const JobStatus& left, const JobStatus& right) {
 }
 
 bool is_urgent_change(const JobStatus& before, const JobStatus& after) {
-  return !before.start_time || before.phase != after.phase || before.reason != after.reason ||
-         before.attempt != after.attempt || before.first_failure != after.first_failure;
+  // Who counts on the machines being free again waits for the last of them.
+  const bool is_empty_now = before.workers.active > 0 && after.workers.active == 0;
+  return is_empty_now || !(without_what_moves(before) == without_what_moves(after));
+}
+
+std::chrono::milliseconds CountsPace::wait(SteadyTime now) const {
+  if (!written_ || now >= *written_ + interval_) return {};
+  return std::chrono::ceil<std::chrono::milliseconds>(*written_ + interval_ - now);
+}
+
+void CountsPace::written(bool was_urgent, SteadyTime now) {
+  written_ = now;
+  interval_ = was_urgent ? kIntervalMin : std::min(interval_ * 2, kIntervalMax);
 }
 
 void StatusWriter::write(const TrainingJob& job, const JobStatus& status, Done done) {

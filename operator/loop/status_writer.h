@@ -3,10 +3,12 @@
 #pragma once
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "operator/kube/kube_api.h"
 #include "operator/loop/view.h"
+#include "operator/loop/work_queue.h"
 
 namespace tj {
 
@@ -27,8 +29,25 @@ struct StatusOutcome {
 /// True if the two would be written as the same JSON.
 bool is_same_status(const JobStatus& left, const JobStatus& right);
 
-/// A change that people and programs wait for, as opposed to moving counts.
+/// A change that people and programs wait for, as opposed to counts that move and to who is behind
+/// just now.
 bool is_urgent_change(const JobStatus& before, const JobStatus& after);
+
+/// When counts that move may be written: at once, and then after a wait that doubles with each such
+/// write, so that a gang of a thousand that comes up over an hour costs a dozen writes. Pure.
+class CountsPace {
+ public:
+  static constexpr std::chrono::milliseconds kIntervalMin{1'000};
+  static constexpr std::chrono::milliseconds kIntervalMax{60'000};
+
+  /// Zero: now.
+  std::chrono::milliseconds wait(SteadyTime now) const;
+  void written(bool was_urgent, SteadyTime now);
+
+ private:
+  std::optional<SteadyTime> written_;
+  std::chrono::milliseconds interval_{kIntervalMin};
+};
 
 class StatusWriter {
  public:

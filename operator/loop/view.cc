@@ -2,7 +2,9 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "operator/api/json.h"
 #include "operator/loop/log_text.h"
@@ -24,6 +26,12 @@ std::optional<T> read(Result<T> (*from_json)(const json&), const std::string& te
   return std::nullopt;
 }
 
+Result<PackedPod> trim_and_pack(const json& object) {
+  const auto pod = trim_pod(object);
+  if (!pod) return pod.error();
+  return PackedPod(*pod);
+}
+
 ObjectKey job_of(const TrainingJob& job) { return job.meta.key(); }
 ObjectKey job_of(const Pod& pod) { return {pod.meta.ns, pod.job_name}; }
 ObjectKey job_of(const Service& service) { return {service.meta.ns, service.job_name}; }
@@ -42,7 +50,7 @@ std::vector<T> feed(Cache<T>& cache, Result<T> (*from_json)(const json&), const 
     auto object = read(from_json, upsert->object);
     if (!object) return {};
     std::vector<T> changed;
-    if (const T* old = cache.find(object->meta.key())) changed.push_back(*old);
+    if (const T* old = cache.find(meta_of(*object).key())) changed.push_back(*old);
     if (!cache.upsert(*object)) return {};
     changed.push_back(*std::move(object));
     return changed;
@@ -66,26 +74,83 @@ std::vector<Pod> View::pods_of(const ObjectKey& job) const {
   const auto found = pod_names_.find(job);
   if (found == pod_names_.end()) return pods;
   for (const std::string& name : found->second) {
-    const Pod* pod = pods_.find({job.ns, name});
-    if (pod != nullptr && pod->job_name == job.name) pods.push_back(*pod);
+    const PackedPod* packed = pods_.find({job.ns, name});
+    if (packed == nullptr) continue;
+    Pod pod = packed->unpack();
+    if (pod.job_name == job.name) pods.push_back(std::move(pod));
   }
   return pods;
+}
+
+bool View::knows(Resource resource, const ObjectKey& key) const {
+  switch (resource) {
+    case Resource::training_jobs: return jobs_.find(key) != nullptr;
+    case Resource::pods: return pods_.find(key) != nullptr;
+    case Resource::services: return services_.find(key) != nullptr;
+    case Resource::nodes: return nodes_.find(key) != nullptr;
+    case Resource::events:
+    case Resource::leases:
+    case Resource::network_policies: break;  // not watched
+  }
+  return true;
+}
+
+std::vector<Node> View::nodes_of(const std::vector<Pod>& pods) const {
+  std::map<std::string, const Node*> by_name;
+  for (const Pod& pod : pods) by_name.emplace(pod.node, nodes_.find({"", pod.node}));
+  std::vector<Node> nodes;
+  for (const auto& [name, node] : by_name) {
+    if (node != nullptr) nodes.push_back(*node);
+  }
+  return nodes;
+}
+
+std::vector<ObjectKey> View::apply_nodes(const WatchDelta& delta) {
+  std::set<std::string> news;
+  for (const Node& changed : feed(nodes_, trim_node, delta)) {
+    const std::string& name = changed.meta.name;
+    const Node* now = nodes_.find(changed.meta.key());
+    const auto silent_since = now != nullptr ? now->silent_since : std::nullopt;
+    const auto told = silent_nodes_.find(name);
+    const bool is_known =
+        told == silent_nodes_.end() ? !silent_since : silent_since == told->second;
+    if (is_known) continue;
+    news.insert(name);
+    if (silent_since) {
+      silent_nodes_.insert_or_assign(name, *silent_since);
+    } else {
+      silent_nodes_.erase(name);
+    }
+  }
+  std::set<ObjectKey> jobs;
+  if (news.empty()) return {};
+  for (const auto& [key, packed] : pods_.objects()) {
+    const Pod pod = packed.unpack();
+    if (news.contains(pod.node)) jobs.insert(job_of(pod));
+  }
+  return {jobs.begin(), jobs.end()};
+}
+
+void View::forget_nodes() {
+  nodes_ = {};
+  silent_nodes_.clear();
 }
 
 std::vector<ObjectKey> View::apply(Resource resource, const WatchDelta& delta) {
   switch (resource) {
     case Resource::training_jobs: return jobs_touched(feed(jobs_, job_from_json, delta));
     case Resource::services: return jobs_touched(feed(services_, trim_service, delta));
+    case Resource::nodes: return apply_nodes(delta);
     case Resource::pods: break;
     case Resource::events:
     case Resource::leases:
-    case Resource::nodes:
     case Resource::network_policies: return {};
   }
-  const std::vector<Pod> changed = feed(pods_, trim_pod, delta);
+  std::vector<Pod> changed;
+  for (const PackedPod& pod : feed(pods_, trim_and_pack, delta)) changed.push_back(pod.unpack());
   for (const Pod& pod : changed) unindex(pod);
   for (const Pod& pod : changed) {
-    if (const Pod* now = pods_.find(pod.meta.key())) index(*now);
+    if (const PackedPod* now = pods_.find(pod.meta.key())) index(now->unpack());
   }
   return jobs_touched(changed);
 }
@@ -99,26 +164,31 @@ bool View::wrote(Resource resource, const std::string& body) {
     auto service = read(trim_service, body);
     return service && services_.wrote(*std::move(service));
   }
+  if (resource != Resource::pods) return true;  // in no cache
   auto pod = read(trim_pod, body);
-  if (!pod || !pods_.wrote(*pod)) return false;
+  if (!pod || !pods_.wrote(PackedPod(*pod))) return false;
   index(*pod);
   return true;
 }
 
 void View::forget_pod(const ObjectKey& key, const std::string& uid) {
-  const Pod* known = pods_.find(key);
-  if (known == nullptr || known->meta.uid != uid) return;
-  const Pod pod = *known;
+  const PackedPod* known = pods_.find(key);
+  if (known == nullptr || meta_of(*known).uid != uid) return;
+  const PackedPod pod = *known;
   pods_.erase(pod);
-  unindex(pod);
+  unindex(pod.unpack());
 }
 
-void View::index(const Pod& pod) { pod_names_[job_of(pod)].insert(pod.meta.name); }
+void View::index(const Pod& pod) {
+  std::vector<std::string>& names = pod_names_[job_of(pod)];
+  const auto place = std::lower_bound(names.begin(), names.end(), pod.meta.name);
+  if (place == names.end() || *place != pod.meta.name) names.insert(place, pod.meta.name);
+}
 
 void View::unindex(const Pod& pod) {
   const auto found = pod_names_.find(job_of(pod));
   if (found == pod_names_.end()) return;
-  found->second.erase(pod.meta.name);
+  std::erase(found->second, pod.meta.name);
   if (found->second.empty()) pod_names_.erase(found);
 }
 

@@ -60,6 +60,12 @@ void WatchDriver::retire_stream() {
   });
 }
 
+std::function<bool()> WatchDriver::is_current() const {
+  return [this, alive = std::weak_ptr(alive_), turn = turn_] {
+    return !alive.expired() && turn == turn_;
+  };
+}
+
 void WatchDriver::list(const std::string& continue_token) {
   Request request{.verb = Verb::list,
                   .resource = target_.resource,
@@ -67,8 +73,8 @@ void WatchDriver::list(const std::string& continue_token) {
                   .label_selector = target_.label_selector,
                   .continue_token = continue_token};
   retire_stream();
-  api_.send(std::move(request), [this, turn = turn_](Result<std::string> page) {
-    if (turn != turn_) return;
+  api_.send(std::move(request), [this, is_current = is_current()](Result<std::string> page) {
+    if (!is_current()) return;
     events_.on_problem(page ? std::nullopt : std::optional(page.error()));
     take(watcher_.on_list(page));
   });
@@ -79,15 +85,12 @@ void WatchDriver::watch(const std::string& resource_version) {
                        .ns = target_.ns,
                        .label_selector = target_.label_selector,
                        .resource_version = resource_version};
-  const auto is_current = [this, alive = std::weak_ptr(alive_), turn = turn_] {
-    return !alive.expired() && turn == turn_;
-  };
   WatchHandler handler{.on_line =
-                           [this, is_current](const std::string& line) {
+                           [this, is_current = is_current()](const std::string& line) {
                              if (is_current()) take(watcher_.on_line(line));
                            },
                        .on_end =
-                           [this, is_current](const Result<void>& end) {
+                           [this, is_current = is_current()](const Result<void>& end) {
                              if (is_current()) stream_ended(end);
                            }};
   retire_stream();

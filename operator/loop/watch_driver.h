@@ -48,6 +48,8 @@ class WatchDriver {
   void wait(std::chrono::milliseconds delay);
   void stream_ended(const Result<void>& end);
   void retire_stream();
+  /// Whether the command that is carried out now still counts, asked later.
+  std::function<bool()> is_current() const;
   std::string slot(const char* purpose) const;
 
   KubeApi& api_;

@@ -89,7 +89,7 @@ TEST(Controller, stops_the_other_workers_only_after_the_failure_is_in_the_status
   world.start_controller();
   world.create_job("a", 3);
   ASSERT_TRUE(world.pass_until([&] { return world.phase("a") == "Running"; }));
-  world.end_pod("a-worker-1", 3);
+  world.end_pod("a-worker-1", 64);
   world.pass(1min);
   EXPECT_EQ(world.phase("a"), "Failed");
   EXPECT_EQ(world.job("a")["status"]["firstFailure"]["rank"], 1);

@@ -139,7 +139,7 @@ TEST(Faults, a_failed_job_ends_the_same_wherever_the_operator_is_killed) {
     world.start_controller();
     world.create_job("a", kWorkers);
     ASSERT_TRUE(world.pass_until([&] { return world.phase("a") == "Running"; }));
-    world.end_pod("a-worker-2", 137);
+    world.end_pod("a-worker-2", 64);
     world.pass(5min);
     EXPECT_EQ(world.phase("a"), "Failed") << "killed at request " << index;
     EXPECT_EQ(world.job("a")["status"]["firstFailure"]["rank"], 2);

@@ -32,7 +32,7 @@ class Replica final : public KubeApi {
       : world_(world),
         identity_(identity),
         timeouts_(world.loop(), [&world] { return world.steady_now(); }) {
-    ControllerOptions options = world.controller_options();
+    ControllerOptions options = world.options();
     options.now = [now = options.now, clock_skew] { return now() + clock_skew; };
     options.lease = LeaseTarget{"default", kLease, identity};
     options.on_lease_lost = [this](const std::string& why) {

@@ -32,6 +32,9 @@ World::World() {
     boost::asio::post(loop_, std::move(work));
   };
   api_ = std::make_unique<MemoryApi>(post, [this] { return wall_now(); });
+  options_.requests_in_flight_max = 4;
+  options_.now = [this] { return wall_now(); };
+  options_.steady_now = [this] { return steady_; };
 }
 
 World::~World() = default;
@@ -39,15 +42,6 @@ World::~World() = default;
 TimePoint World::wall_now() const {
   const TimePoint start = *parse_time("2026-11-21T00:00:00Z");
   return start + std::chrono::duration_cast<std::chrono::milliseconds>(steady_.time_since_epoch());
-}
-
-ControllerOptions World::controller_options() {
-  return {.ns = "",
-          .requests_in_flight_max = 4,
-          .now = [this] { return wall_now(); },
-          .steady_now = [this] { return steady_; },
-          .lease = {},
-          .on_lease_lost = nullptr};
 }
 
 std::optional<std::chrono::steady_clock::time_point> World::next_wake() const {
@@ -65,7 +59,7 @@ void World::wake() {
 }
 
 void World::start_controller() {
-  controller_ = std::make_unique<Controller>(loop_, *api_, metrics_, controller_options());
+  controller_ = std::make_unique<Controller>(loop_, *api_, metrics_, options_);
   controller_->start();
 }
 
@@ -74,17 +68,43 @@ void World::restart_controller() {
   start_controller();
 }
 
-void World::create_job(const std::string& name, int worker_count) {
+void World::create_job(const std::string& name, int worker_count, json spec) {
   const json container{{"name", "main"}, {"image", "busybox"}};
   const json pod_template{{"spec", {{"containers", json::array({container})}}}};
-  const json manifest{
-      {"apiVersion", "kubebrain.io/v1"},
-      {"kind", "TrainingJob"},
-      {"metadata", {{"name", name}, {"namespace", kNamespace}}},
-      {"spec",
-       {{"replicaSpecs", {{"Worker", {{"replicas", worker_count}, {"template", pod_template}}}}}}}};
+  spec["replicaSpecs"]["Worker"] = {{"replicas", worker_count}, {"template", pod_template}};
+  const json manifest{{"apiVersion", "kubebrain.io/v1"},
+                      {"kind", "TrainingJob"},
+                      {"metadata", {{"name", name}, {"namespace", kNamespace}}},
+                      {"spec", spec}};
   const auto created = objects().create(Resource::training_jobs, kNamespace, manifest);
   TJ_CHECK(created.ok(), name);
+}
+
+void World::add_node(const std::string& name) {
+  const json node{{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", name}}}};
+  TJ_CHECK(objects().create(Resource::nodes, "", node).ok(), name);
+  set_node_ready(name, "True");
+}
+
+void World::set_node_ready(const std::string& name, const char* status) {
+  const json condition{
+      {"type", "Ready"}, {"status", status}, {"lastTransitionTime", format_time(wall_now())}};
+  const json patch{{"status", {{"conditions", json::array({condition})}}}};
+  TJ_CHECK(objects().patch_status(Resource::nodes, {"", name}, patch).ok(), name);
+}
+
+void World::node_heartbeat(const std::string& name) {
+  const json patch{{"status", {{"heartbeats", ++heartbeats_}}}};
+  TJ_CHECK(objects().patch_status(Resource::nodes, {"", name}, patch).ok(), name);
+}
+
+void World::silence_node(const std::string& name) {
+  silent_nodes_.insert(name);
+  set_node_ready(name, "Unknown");
+}
+
+void World::place_pod(const std::string& name, const std::string& node) {
+  TJ_CHECK(objects().bind_pod({kNamespace, name}, node).ok(), name);
 }
 
 void World::start_pod(const std::string& name) {
@@ -107,6 +127,7 @@ void World::kubelet_step() {
   bool all_run = true;
   for (const json& pod : objects().objects(Resource::pods)) {
     const std::string name = text_at(pod, "/metadata/name");
+    if (silent_nodes_.contains(text_at(pod, "/spec/nodeName"))) continue;
     if (pod["metadata"].contains("deletionTimestamp")) {
       (void)objects().finish_delete(key_of(pod), text_at(pod, "/metadata/uid"));
       continue;

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,6 @@ class World {
 
   boost::asio::io_context& loop() { return loop_; }
   std::chrono::steady_clock::time_point steady_now() const { return steady_; }
-  ControllerOptions controller_options();
   /// Somebody else who waits in the world's time, until `leave`.
   void attend(const void* who, Sleeper sleeper) { sleepers_[who] = std::move(sleeper); }
   void leave(const void* who) { sleepers_.erase(who); }
@@ -47,8 +47,20 @@ class World {
   /// Destroys and starts the controller in the next turn of the loop, outside any callback.
   void restart_soon() { restart_is_due_ = true; }
 
-  void create_job(const std::string& name, int worker_count);
+  /// Of the controllers that are started from now on.
+  ControllerOptions& options() { return options_; }
+
+  /// `spec` is what else the job's spec says: {"runPolicy": {...}}.
+  void create_job(const std::string& name, int worker_count,
+                  nlohmann::json spec = nlohmann::json::object());
   void set_kubelet(Kubelet kubelet) { kubelet_ = kubelet; }
+  void add_node(const std::string& name);
+  /// What its kubelet does every few minutes when nothing has changed.
+  void node_heartbeat(const std::string& name);
+  /// Its kubelet is not heard of any more, and its pods don't end.
+  void silence_node(const std::string& name);
+  /// The scheduler's part.
+  void place_pod(const std::string& name, const std::string& node);
   void start_pod(const std::string& name);
   void end_pod(const std::string& name, int exit_code);
 
@@ -77,6 +89,7 @@ class World {
   void kubelet_step();
   std::optional<std::chrono::steady_clock::time_point> next_wake() const;
   void wake();
+  void set_node_ready(const std::string& name, const char* status);
   TimePoint wall_now() const;
 
   std::chrono::steady_clock::time_point steady_{std::chrono::hours{1}};
@@ -85,7 +98,10 @@ class World {
   Metrics metrics_;
   std::unique_ptr<Controller> controller_;
   std::map<const void*, Sleeper> sleepers_;
+  ControllerOptions options_;
   Kubelet kubelet_ = Kubelet::idle;
+  std::set<std::string> silent_nodes_;
+  int heartbeats_ = 0;
   bool restart_is_due_ = false;
 };
 
