@@ -1,13 +1,17 @@
 """The documents against the code: commands, manifests, tables, messages."""
+import contextlib
 import json
 import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+import urllib.request
 
 import console
 import markdown
@@ -38,6 +42,38 @@ def program_output(*command, stdin=None):
     done = subprocess.run(command, env=environment(), input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, timeout=60, check=False)
     return done.returncode, done.stdout
+
+
+@contextlib.contextmanager
+def scraped_operator(seconds=60):
+    """A running operator whose API server refuses each connection; yields a function that scrapes it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        listen = f"127.0.0.1:{free.getsockname()[1]}"
+    config = {"apiVersion": "v1", "kind": "Config", "current-context": "c",
+              "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+              "users": [{"name": "c", "user": {}}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}]}
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "config")
+        path.write_text(json.dumps(config))
+        command = ["trainingjob-operator", "--kubeconfig", path, "--listen", listen]
+        operator = subprocess.Popen(command, env=environment(), stderr=subprocess.DEVNULL)
+
+        def scrape(until):
+            deadline = time.monotonic() + seconds
+            while time.monotonic() < deadline and operator.poll() is None:
+                with contextlib.suppress(OSError), urllib.request.urlopen(f"http://{listen}/metrics", timeout=10) as page:
+                    text = page.read().decode()
+                    if until(text):
+                        return text
+                time.sleep(0.1)
+            raise AssertionError(f"the operator did not show what was waited for in {seconds} s")
+
+        try:
+            yield scrape
+        finally:
+            operator.terminate()
+            operator.wait(timeout=30)
 
 
 def joined_literals(text):
@@ -224,6 +260,15 @@ class Operating(unittest.TestCase):
         names = re.findall(r'Name\("(\w+)"\)', read("operator/loop/metrics.cc"))
         table = markdown.first_column(markdown.section(self.document, "Metrics"))
         self.assertEqual(sorted(table), sorted(names))
+
+    def test_the_metrics_follow_the_conventions_of_prometheus(self):
+        promtool = subprocess.check_output([ROOT / "tools" / "deps", "path"], text=True).strip() + "/bin/promtool"
+        with scraped_operator() as scrape:
+            text = scrape(until=lambda text: "trainingjob_watch_restarts_total{" in text)
+        checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, timeout=60)
+        self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, ""))
+        shown = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
+        self.assertEqual(shown, set(markdown.first_column(markdown.section(self.document, "Metrics"))))
 
     def test_the_rights_are_those_of_the_chart(self):
         documents = yaml.safe_load_all(read("manifests/install/trainingjob-operator.yaml"))
