@@ -51,7 +51,7 @@ def scraped_operator(seconds=60):
         free.bind(("127.0.0.1", 0))
         listen = f"127.0.0.1:{free.getsockname()[1]}"
     config = {"apiVersion": "v1", "kind": "Config", "current-context": "c",
-              "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+              "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
               "users": [{"name": "c", "user": {}}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}]}
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "config")
