@@ -10,6 +10,7 @@ WORKERS = 8
 BLIND_SECONDS_MAX = 100
 TOKEN_SECONDS_MAX = 60    # the server remembers for a while that a token was good
 WATCH_SECONDS = 3         # how long a story looks whether anything goes on
+NODES_ASKED_MAX = 10
 WRITES_REFUSED_MAX = 20   # it asks less and less often
 CALLS_AFTER_GONE_MAX = 4  # a watch that is renewed, not a storm
 CALLS_PER_POD_MAX = 12
@@ -211,7 +212,7 @@ def may_not_create_pods(world, is_full):
 
 def may_not_list_nodes(world, is_full):
     place = world.namespace("nodes")
-    with Without(world, "list", "nodes"), world.operator(place.name):
+    with Without(world, "list", "nodes"), world.operator(place.name) as (_, proxy):
         began = time.monotonic()
         place.create()
         place.wait_running()
@@ -220,6 +221,8 @@ def may_not_list_nodes(world, is_full):
         place.fail(rank=0)
         place.wait_running(attempt=1)
         yield f"all run again {time.monotonic() - began:.2f} s after a worker failed"
+        asked = sum(call.what == "list nodes" for call in proxy.calls)
+        expect(1 <= asked <= NODES_ASKED_MAX, f"the nodes were asked for {asked} times")
     place.expect_nothing_wrong(pods_created=6)
 
 
