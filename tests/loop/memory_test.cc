@@ -74,6 +74,42 @@ TEST(PackedPod, keeps_every_field) {
   EXPECT_EQ(PackedPod(Pod{}).unpack(), Pod{});
 }
 
+nlohmann::json running_job(int job) {
+  nlohmann::json container{{"name", "main"}, {"image", "registry.example/team/training:2026.11"}};
+  container["command"] = {"python", "-m", "train", "--config", "/etc/training/config.yaml"};
+  container["resources"]["limits"] = {{"nvidia.com/gpu", 8}, {"memory", "512Gi"}};
+  nlohmann::json object;
+  object["metadata"] = {{"name", "training-" + number(job, 4)},
+                        {"namespace", "team-vision"},
+                        {"uid", uid_of(job, 99)},
+                        {"resourceVersion", "12345678"}};
+  nlohmann::json& worker = object["spec"]["replicaSpecs"]["Worker"];
+  worker["replicas"] = 8;
+  worker["template"]["spec"]["containers"] = nlohmann::json::array({container});
+  nlohmann::json& status = object["status"];
+  status["phase"] = "Running";
+  status["message"] = "8 of 8 workers have started";
+  for (const char* type : {"Running", "Suspended", "Restarting", "Succeeded", "Failed"}) {
+    status["conditions"].push_back({{"type", type},
+                                    {"status", "False"},
+                                    {"reason", "WorkersRunning"},
+                                    {"lastTransitionTime", "2026-11-21T00:00:00Z"}});
+  }
+  return object;
+}
+
+TEST(Memory, a_job_in_the_view_costs_few_kilobytes) {
+  if (!kCountsBytes) GTEST_SKIP() << "the sanitizer's allocator does not count";
+  View view;
+  const std::size_t before = bytes_in_use();
+  for (int job = 0; job < 250; ++job) {
+    view.apply(Resource::training_jobs, Upsert{running_job(job).dump()});
+  }
+  const std::size_t each = (bytes_in_use() - before) / view.jobs().objects().size();
+  std::printf("bytes per job: %zu (sizeof(TrainingJob) %zu)\n", each, sizeof(TrainingJob));
+  EXPECT_LE(each, 4'096U);
+}
+
 TEST(Memory, a_pod_in_the_view_costs_few_bytes) {
   if (!kCountsBytes) GTEST_SKIP() << "the sanitizer's allocator does not count";
   View view;
@@ -85,7 +121,7 @@ TEST(Memory, a_pod_in_the_view_costs_few_bytes) {
   const std::size_t each = (bytes_in_use() - before) / view.pods().objects().size();
   RecordProperty("bytes_per_pod", static_cast<int>(each));
   std::printf("bytes per pod: %zu (sizeof(Pod) %zu)\n", each, sizeof(Pod));
-  EXPECT_LE(each, 512u);
+  EXPECT_LE(each, 512U);
 }
 
 }  // namespace

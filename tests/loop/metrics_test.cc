@@ -26,6 +26,47 @@ TEST(Metrics, say_what_was_counted) {
   EXPECT_THAT(text, HasSubstr("trainingjob_reconcile_seconds_bucket{le=\"0.1\"} 1"));
 }
 
+TEST(Metrics, tell_restarts_and_starts_from_the_statuses_that_were_written) {
+  Metrics metrics;
+  const TimePoint start{1'000s};
+  JobStatus waiting{.phase = Phase::starting, .attempt_start_time = start, .start_time = start};
+  JobStatus running = waiting;
+  running.running_time = start + 7s;
+  metrics.count_status(waiting, running);
+  metrics.count_status(running, running);
+  JobStatus restarting = running;
+  restarting.restarts = 1;
+  restarting.running_time.reset();
+  restarting.attempt_start_time = start + 60s;
+  restarting.first_failure = FirstFailure{.cause = FailureCause::oom_killed};
+  metrics.count_status(running, restarting);
+  JobStatus again = restarting;
+  again.running_time = start + 90s;
+  metrics.count_status(restarting, again);
+  const std::string text = metrics.text();
+  EXPECT_THAT(text, HasSubstr("trainingjob_time_to_all_running_seconds_count 1"));
+  EXPECT_THAT(text, HasSubstr("trainingjob_time_to_all_running_seconds_sum 7"));
+  EXPECT_THAT(text, HasSubstr("trainingjob_restarts_total{cause=\"OOMKilled\"} 1"));
+  EXPECT_THAT(text, HasSubstr("trainingjob_restarts_total{cause=\"NodeLost\"} 0"));
+  EXPECT_THAT(text, HasSubstr("trainingjob_restart_seconds_count 1"));
+  EXPECT_THAT(text, HasSubstr("trainingjob_restart_seconds_sum 30"));
+}
+
+TEST(Metrics, count_the_pods_that_do_not_end) {
+  World world;
+  world.set_kubelet(Kubelet::starts_pods);
+  world.add_node("n0");
+  world.start_controller();
+  world.create_job("a", 1, {{"nodeLoss", {{"forceDeleteSeconds", 3600}}}});
+  ASSERT_TRUE(world.pass_until([&] { return world.phase("a") == "Running"; }));
+  world.place_pod("a-worker-0", "n0");
+  world.silence_node("n0");
+  world.pass(5min);
+  EXPECT_THAT(world.metrics().text(), HasSubstr("trainingjob_stuck_terminating 0"));
+  world.pass(5min);
+  EXPECT_THAT(world.metrics().text(), HasSubstr("trainingjob_stuck_terminating 1"));
+}
+
 TEST(Metrics, of_a_controller_follow_its_jobs_without_naming_them) {
   World world;
   world.set_kubelet(Kubelet::starts_pods);
