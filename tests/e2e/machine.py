@@ -1,5 +1,7 @@
-"""What the test cluster may leave on this machine, and what is there: the proof that it leaves nothing."""
+"""The machine under the test cluster: the processes of its containers, and the proof that it leaves nothing behind."""
+import os
 import pathlib
+import signal
 
 import world
 
@@ -37,6 +39,21 @@ def processes():
         if any(f"{world.CACHE}/cluster/" in word for word in words):
             found.append(f"{folder.name} {words[0]}")
     return found
+
+
+def kill_container(pod):
+    """kill -9 of the first process of a pod's first container, as seen from its node."""
+    name = pod["status"]["containerStatuses"][0]["containerID"].rpartition("/")[2]
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            is_inside = name in (folder / "cgroup").read_text()
+            ids = next(line for line in (folder / "status").read_text().splitlines() if line.startswith("NSpid:"))
+        except OSError:
+            continue  # it has ended meanwhile
+        if is_inside and ids.split()[-1] == "1":
+            os.kill(int(folder.name), signal.SIGKILL)
+            return
+    raise world.Failure(f"container {name} of pod {pod['metadata']['name']} has no process")
 
 
 def leftovers():

@@ -17,19 +17,31 @@ def archive():
     return path
 
 
-def job(name, script, replicas=2, env=None):
+def job(name, script, replicas=2, env=None, **spec):
+    """A job whose workers share the nodes as evenly as the nodes that are there allow, and stop when they are asked to."""
     container = {"name": "training", "image": IMAGE, "imagePullPolicy": "IfNotPresent",
-                 "command": ["/bin/bash", "-c", script], "env": env or [],
+                 "command": ["/bin/bash", "-c", f"trap 'exit 143' TERM\n{script}"], "env": env or [],
                  "volumeMounts": [{"name": "data", "mountPath": "/mnt/project"}]}
-    pod = {"terminationGracePeriodSeconds": 2, "containers": [container],
+    spread = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
+              "labelSelector": {"matchLabels": {"job-name": name}}}
+    pod = {"terminationGracePeriodSeconds": 2, "containers": [container], "topologySpreadConstraints": [spread],
            "volumes": [{"name": "data", "hostPath": {"path": "/mnt/project"}}]}
     return {"apiVersion": "kubebrain.io/v1", "kind": "TrainingJob", "metadata": {"name": name},
-            "spec": {"replicaSpecs": {"Worker": {"replicas": replicas, "template": {"spec": pod}}}}}
+            "spec": {**spec, "replicaSpecs": {"Worker": {"replicas": replicas, "template": {"spec": pod}}}}}
+
+
+def container_of(manifest):
+    return manifest["spec"]["replicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
 
 
 def waits_for(word):
     """A line of bash that waits for `release(word)`."""
     return f"until [ -e /mnt/project/{word} ]; do sleep 0.2; done"
+
+
+def fails_once(rank, what):
+    """A line of bash that does something in one rank of the first attempt only."""
+    return f"if [ $RANK.$TRAININGJOB_ATTEMPT = {rank}.0 ]; then {what}; fi"
 
 
 def release(word):

@@ -1,4 +1,4 @@
-"""The stories, in the order in which they are told. Those marked as set-up are what all others stand on."""
+"""The product in good days: built, installed, used as its documents say, and removed."""
 import copy
 import json
 import pathlib
@@ -10,54 +10,40 @@ import machine
 import stand_in
 import world
 from archive import Archive
-from world import equal, expect, get, kubectl, status, until, until_phase
+from side import SIDE, until_phase
+from world import equal, expect, get, kubectl, until
 
 EXAMPLES = world.ROOT / "manifests/examples"
 OPERATOR_IMAGE_MB_MAX = 60  # over its base
-STORIES = []
 ARCHIVES = {}
-
-
-def story(function):
-    function.is_setup = False
-    STORIES.append(function)
-    return function
-
-
-def setup(function):
-    STORIES.append(function)
-    function.is_setup = True
-    return function
 
 
 def cluster_is_up():
     return bool(machine.namespaces())
 
 
-@setup
 def images_are_built_from_the_dockerfile():
     for target in ("operator", "trainer"):
         ARCHIVES[target] = world.run(world.ROOT / "tools/images", target, timeout=2400).strip()
     ARCHIVES["stand-in"] = stand_in.archive()
 
 
-@setup
 def two_nodes_come_up_and_take_the_images():
     world.run(world.CLUSTER, "up", "2")
     world.run(world.CLUSTER, "load", *ARCHIVES.values())
     equal(sorted(node["metadata"]["name"] for node in get("nodes")), ["n1", "n2"], "the nodes")
 
 
-@setup
 def helm_install_brings_up_the_operator():
+    """Two of them, on the node that no story switches off."""
     world.helm("install", world.RELEASE, world.ROOT / "charts/trainingjob-operator", "--namespace", world.OPERATOR_NAMESPACE,
-               "--create-namespace", "--wait", "--timeout", "60s")
+               "--create-namespace", "--set", r"replicas=2,nodeSelector.kubernetes\.io/hostname=n1", "--wait", "--timeout", "60s")
     pods = get("pods", namespace=world.OPERATOR_NAMESPACE)
-    equal([pod["status"]["phase"] for pod in pods], ["Running"], "the phases of the operator's pods")
-    equal(pods[0]["status"]["containerStatuses"][0]["restartCount"], 0, "the restarts of the operator")
+    equal([pod["status"]["phase"] for pod in pods], ["Running"] * 2, "the phases of the operator's pods")
+    equal([pod["status"]["containerStatuses"][0]["restartCount"] for pod in pods], [0, 0], "the restarts of the operator")
+    SIDE.start()
 
 
-@story
 def the_operator_image_is_small_and_has_no_compiler():
     image = Archive(ARCHIVES["operator"])
     expect(image.added_mb() < OPERATOR_IMAGE_MB_MAX,
@@ -68,7 +54,6 @@ def the_operator_image_is_small_and_has_no_compiler():
     expect("usr/local/bin/trainingjob-operator" in image.files, "the image has no operator")
 
 
-@story
 def the_trainer_image_has_its_programs_and_the_sample_text():
     image = Archive(ARCHIVES["trainer"])
     wanted = {"usr/local/bin/trainer", "usr/local/bin/trainer-engine"}
@@ -78,7 +63,6 @@ def the_trainer_image_has_its_programs_and_the_sample_text():
     equal(sorted({"usr/bin/gcc", "usr/bin/python3"} & image.files), [], "what a trainer needs not")
 
 
-@story
 def the_operator_answers_probes_and_metrics():
     proxy = f"/api/v1/namespaces/{world.OPERATOR_NAMESPACE}/services/{world.RELEASE}-metrics:8080/proxy"
     for path in ("healthz", "readyz"):
@@ -88,7 +72,6 @@ def the_operator_answers_probes_and_metrics():
         expect(re.search(rf"^{name}(\{{.*\}})? [0-9]", metrics, re.MULTILINE), f"no value of {name} in:\n{metrics[:2000]}")
 
 
-@story
 def gpt2_nano_trains_on_two_nodes():
     kubectl("apply", "-f", EXAMPLES / "gpt2-nano.yaml")
     until_phase("gpt2-nano", "Running", seconds=60)
@@ -104,7 +87,6 @@ def gpt2_nano_trains_on_two_nodes():
     until_phase("gpt2-nano", "Succeeded", seconds=240)
 
 
-@story
 def gpt2_nano_shows_its_logs_by_worker_and_by_label():
     by_rank = [world.logs(f"gpt2-nano-worker-{rank}") for rank in (0, 1)]
     for rank, text in enumerate(by_rank):
@@ -117,17 +99,14 @@ def gpt2_nano_shows_its_logs_by_worker_and_by_label():
         expect(re.search(rf"\brank[ =]{rank}\b", by_label), f"`kubectl logs -l` does not show rank {rank}")
 
 
-@story
 def kubectl_get_tj_shows_the_columns():
     lines = kubectl("get", "tj", "gpt2-nano").splitlines()
     equal(lines[0].split(), ["NAME", "PHASE", "READY", "ATTEMPT", "RESTARTS", "REASON", "AGE"], "the columns")
-    *columns, reason, _ = lines[1].split()
-    equal([*columns[:4], reason], ["gpt2-nano", "Succeeded", "0/2", "0", "WorkersSucceeded"], "the job's line")
+    equal(lines[1].split()[:6], ["gpt2-nano", "Succeeded", "0/2", "0", "0", "WorkersSucceeded"], "the job's line")
     events = [event["reason"] for event in get("events") if event["involvedObject"]["name"] == "gpt2-nano"]
     expect("WorkersSucceeded" in events, f"no event tells of the success; there are {sorted(set(events))}")
 
 
-@story
 def deleting_the_job_leaves_no_pod_and_no_service():
     kubectl("delete", "tj", "gpt2-nano", "--timeout=60s")
     until(60, "the pods and the Service to go", lambda: not get("pods", selector="job-name=gpt2-nano")
@@ -156,7 +135,6 @@ def told(job, rank):
     return [f"{name}={seen.get(name)}" for name in names]
 
 
-@story
 def the_manifest_of_the_design_runs_unmodified():
     capacity = [{"op": "add", "path": f"/status/{field}/nvidia.com~1gpu", "value": "8"} for field in ("capacity", "allocatable")]
     for node in ("n1", "n2"):
@@ -172,7 +150,6 @@ def the_manifest_of_the_design_runs_unmodified():
     world.delete_job("taehv-16gpu-training")
 
 
-@story
 def the_contract_stands_before_the_users_own_variables():
     manifest = copy.deepcopy(yaml.safe_load((EXAMPLES / "taehv-16gpu.yaml").read_text()))
     manifest["metadata"]["name"] = "own"
@@ -189,7 +166,6 @@ def the_contract_stands_before_the_users_own_variables():
     world.delete_job("own")
 
 
-@story
 def a_worker_resolves_the_master_before_it_is_ready():
     world.apply(stand_in.job("dns", "until getent hosts $MASTER_ADDR; do sleep 0.2; done"))
     until_phase("dns", "Succeeded")
@@ -198,60 +174,6 @@ def a_worker_resolves_the_master_before_it_is_ready():
     world.delete_job("dns")
 
 
-@story
-def the_operator_may_die_in_the_middle_of_a_job():
-    world.apply(stand_in.job("steady", stand_in.waits_for("steady")))
-    until_phase("steady", "Running")
-    before = {pod["metadata"]["uid"] for pod in get("pods", selector="job-name=steady")}
-    mine = get("pods", namespace=world.OPERATOR_NAMESPACE)[0]["metadata"]["name"]
-    kubectl("delete", "pod", mine, "-n", world.OPERATOR_NAMESPACE, "--force", "--grace-period=0")
-    stand_in.release("steady")  # the workers end while nobody looks
-    until_phase("steady", "Succeeded")
-    after = {pod["metadata"]["uid"] for pod in get("pods", selector="job-name=steady")}
-    equal(after, before, "the pods after the operator's restart")
-    equal(status("steady")["attempt"], 0, "the attempt")
-    world.delete_job("steady")
-
-
-@story
-def a_worker_that_fails_ends_the_job_with_a_true_reason():
-    script = 'if [ $RANK = 1 ]; then echo "no space left in /data" >&2; exit 3; fi; ' + stand_in.waits_for("never")
-    world.apply(stand_in.job("broken", script))
-    until_phase("broken", "Failed")
-    seen = status("broken")
-    equal(seen["reason"], "WorkerFailed", "the reason")
-    for words in ("worker 1 on node n", "no space left in /data"):
-        expect(words in seen["message"], f"the message does not say {words!r}: {seen['message']}")
-    equal((seen["firstFailure"]["rank"], seen["firstFailure"]["exitCode"]), (1, 3), "the first failure")
-    until(30, "worker 0 to be stopped", lambda: not get("pod", "broken-worker-0"))
-    expect("no space left" in world.logs("broken-worker-1"), "the log of the failed worker is gone")
-    world.delete_job("broken")
-
-
-@story
-def a_killed_pod_fails_the_job_with_a_true_reason():
-    world.apply(stand_in.job("killed", stand_in.waits_for("never")))
-    until_phase("killed", "Running")
-    kubectl("delete", "pod", "killed-worker-1", "--force", "--grace-period=0")
-    until_phase("killed", "Failed")
-    seen = status("killed")
-    expect("worker 1" in seen["message"], f"the message does not name worker 1: {seen['message']}")
-    expect(seen["reason"] in ("WorkerLost", "WorkerFailed"), f"the reason is {seen['reason']}: {seen['message']}")
-    until(30, "worker 0 to be stopped", lambda: not get("pod", "killed-worker-0"))
-    world.delete_job("killed")
-
-
-@story
-def a_job_that_cannot_be_scheduled_says_for_what_it_waits():
-    job = stand_in.job("greedy", "true", replicas=1)
-    job["spec"]["replicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 64}}
-    world.apply(job)
-    until(30, "the status to say what is missing", lambda: "nvidia.com/gpu" in status("greedy").get("message", ""))
-    equal(status("greedy")["phase"], "Starting", "the phase")
-    world.delete_job("greedy")
-
-
-@story
 def an_operator_without_rights_says_which_and_goes_on_when_it_gets_them():
     image = get("deployment", world.RELEASE, world.OPERATOR_NAMESPACE)["spec"]["template"]["spec"]["containers"][0]["image"]
     kubectl("create", "namespace", "powerless")
@@ -275,7 +197,17 @@ def an_operator_without_rights_says_which_and_goes_on_when_it_gets_them():
     kubectl("delete", "namespace", "powerless", "--timeout=90s")
 
 
-@story
+def nothing_was_lost_and_nothing_doubled():
+    """What the side saw in all stories before: never two pods of one rank, never two attempts among ready pods."""
+    expect(SIDE.still_watches(), "a watch has ended before its time: something may have passed unseen")
+    equal(SIDE.problems, [], "what was wrong at some moment")
+    left = [pod["metadata"]["name"] for pod in get("pods", selector="kubebrain.io/trainingjob")]
+    services = [service["metadata"]["name"] for service in get("services", selector="kubebrain.io/trainingjob")]
+    equal((left, services), ([], []), "the pods and Services that outlived their jobs")
+    expect(SIDE.pod_count > 0, "the side has seen no pod at all")
+    return f"{SIDE.pod_count} pods in {SIDE.event_count} changes, {len(SIDE.gangs)} gangs complete"
+
+
 def helm_uninstall_removes_the_operator():
     world.helm("uninstall", world.RELEASE, "--namespace", world.OPERATOR_NAMESPACE, "--wait", "--timeout", "60s")
     until(60, "the operator's pod to go", lambda: not get("pods", namespace=world.OPERATOR_NAMESPACE))
@@ -285,7 +217,6 @@ def helm_uninstall_removes_the_operator():
     expect(get("crd", "trainingjobs.kubebrain.io"), "the resource definition went with the operator, and all jobs with it")
 
 
-@story
 def the_rendered_manifest_installs_it_without_helm():
     manifest = world.ROOT / "manifests/install/trainingjob-operator.yaml"
     kubectl("apply", "--server-side", "--force-conflicts", "-f", manifest)
@@ -297,24 +228,8 @@ def the_rendered_manifest_installs_it_without_helm():
     kubectl("delete", "-f", manifest, "--timeout=90s")
 
 
-@story
-def a_node_that_lost_its_power_comes_back():
-    world.run(world.CLUSTER, "kill-node", 2)
-    until(60, "node n2 to be seen as lost", lambda: not is_ready("n2"))
-    world.run(world.CLUSTER, "node", 2)
-    until(60, "node n2 to be Ready again", lambda: is_ready("n2"))
-
-
-def is_ready(node):
-    conditions = get("node", node)["status"]["conditions"]
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-
-
 def taking_the_cluster_down_leaves_nothing_behind():
     had_netns_folder = pathlib.Path("/run/netns").exists() and not (world.CACHE / "cluster/netns-folder-is-ours").exists()
     world.run(world.CLUSTER, "down")
     equal(machine.leftovers(), {}, "what is left on the machine")
     equal(pathlib.Path("/run/netns").exists(), had_netns_folder, "whether /run/netns exists, which it did before")
-
-
-taking_the_cluster_down_leaves_nothing_behind.is_setup = False

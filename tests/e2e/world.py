@@ -1,4 +1,5 @@
 """What a story needs to act on the test cluster and to look at it: kubectl, helm, waiting, and the evidence of a failure."""
+import functools
 import json
 import os
 import pathlib
@@ -34,13 +35,18 @@ def run(*command, given=None, check=True, timeout=COMMAND_SECONDS_MAX, env=None)
     result = subprocess.run([str(part) for part in command], input=given, capture_output=True, text=True, check=False,
                             timeout=timeout, env={**os.environ, **(env or {})})
     if check and result.returncode != 0:
-        raise Failure(f"`{' '.join(str(part) for part in command)}` ended with {result.returncode}: "
-                      f"{(result.stderr or result.stdout).strip()[-2000:]}")
+        raise Failure(f"`{' '.join(str(part) for part in command)}` ended with {result.returncode}:\n"
+                      f"{(result.stdout[-2000:] + result.stderr[-2000:]).strip()}")
     return result.stdout if check else result
 
 
+@functools.cache
 def kubeconfig():
     return {"KUBECONFIG": run(CLUSTER, "kubeconfig").strip()}
+
+
+def with_kubeconfig():
+    return {**os.environ, **kubeconfig()}
 
 
 def kubectl(*arguments, given=None, check=True):
@@ -66,29 +72,20 @@ def get(kind, name=None, namespace="default", selector=None):
 
 
 def until(seconds, what, condition):
-    """Waits for the condition to give something true, and gives that back."""
+    """Waits for the condition to give something true, and gives that back. `what` may say at the end what is there."""
     deadline = time.monotonic() + seconds
     while True:
         found = condition()
         if found:
             return found
         if time.monotonic() > deadline:
-            raise Failure(f"waited {seconds} s for {what}")
+            raise Failure(f"waited {seconds} s for {what() if callable(what) else what}")
         time.sleep(POLL_SECONDS)
 
 
-def status(name):
-    return (get("tj", name) or {}).get("status", {})
-
-
-def until_phase(name, phase, seconds=60):
-    """Waits for the job's phase; a job that ends in another phase is not waited for."""
-    def reached():
-        seen = status(name)
-        if seen.get("phase") != phase and seen.get("phase") in ("Succeeded", "Failed"):
-            raise Failure(f"job {name} is {seen['phase']}, not {phase}: {seen.get('reason')}: {seen.get('message')}")
-        return seen if seen.get("phase") == phase else None
-    return until(seconds, f"job {name} to be {phase}; it is {status(name).get('phase')}", reached)
+def patch(name, spec):
+    """Merges into the spec of a job."""
+    kubectl("patch", "tj", name, "--type=merge", "-p", json.dumps({"spec": spec}))
 
 
 def logs(pod):
