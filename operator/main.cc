@@ -1,6 +1,7 @@
 // trainingjob-operator: reads its options, connects, and lets one thread look after all jobs until
 // it is asked to stop. An API server that can't be reached is waited for; a configuration that
 // can't be right ends the program at once, with the cause as its last line.
+#include <malloc.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -118,6 +119,7 @@ class Stop {
 };
 
 int run(const OperatorOptions& options) {
+  mallopt(M_ARENA_MAX, 1);  // two threads: a heap for each would hold what the other gave back
   set_up_log(options.log_level);
   const auto config = find_server(options);
   if (!config) return fail(config.error(), exit_code::kBadConfig);
