@@ -24,6 +24,8 @@ PROGRAM_FOLDERS = [BUILD / "cli", BUILD / "trainer", BUILD / "operator" / "loop"
 
 sys.path.insert(0, str(ROOT / "tools" / "test"))
 import stages  # noqa: E402
+sys.path.insert(0, str(ROOT / "tests" / "bench" / "operator"))
+import report  # noqa: E402
 
 
 def read(path):
@@ -352,6 +354,16 @@ class Testing(unittest.TestCase):
         rules = set(re.findall(r'yield (?:[^,\n]+, )+?"([a-z-]+)", ', source))
         rules |= set(re.findall(r'^    "([a-z]+)": \(', source, re.MULTILINE))
         self.assertEqual(described, rules)
+
+
+class Measurements(unittest.TestCase):
+    def test_tables_and_plot_are_made_from_the_data(self):
+        results = json.loads(report.DATA.read_text()) if report.DATA.exists() else {}
+        document = report.DOCUMENT.read_text()
+        self.assertEqual(document, report.document_with(document, results))
+        self.assertEqual(report.PLOT.exists(), bool(results))
+        if results:
+            self.assertEqual(report.PLOT.read_text(), report.plot(results))
 
 
 class Versions(unittest.TestCase):

@@ -120,8 +120,10 @@ def plot(results):
 
 
 def document_with(document, results):
+    """The document with these results in it; without results it says so."""
     pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
-    return pattern.sub(lambda _: f"{BEGIN}\n\n{text(results)}\n\n{END}", document)
+    said = text(results) if results else "Not taken yet."
+    return pattern.sub(lambda _: f"{BEGIN}\n\n{said}\n\n{END}", document)
 
 
 def write(results):
