@@ -122,7 +122,14 @@ class Plane:
     def apply(self, path):
         """Server-side: some definitions are too large for kubectl's annotation."""
         self.kubectl("apply", "--server-side", "-f", path)
-        self.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", path)
+        process.until(READY_SECONDS_MAX, f"{path} to be served", self.definitions_are_served)
+
+    def definitions_are_served(self):
+        def is_established(definition):
+            return any(condition["type"] == "Established" and condition["status"] == "True"
+                       for condition in definition.get("status", {}).get("conditions") or [])
+        return all(map(is_established,
+                       self.api.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]))
 
     def namespace(self, name):
         self.api.create("/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": name}})

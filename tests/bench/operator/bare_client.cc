@@ -1,8 +1,8 @@
-// The yardstick of the benchmark: creates the pods that the operator would create for the given
-// jobs, over the same client, with nothing around it: no decision, no status, no owner. What it
-// reaches is what the API server gives to anybody.
+// The yardstick of the benchmark: creates the Services and pods that the operator would create for
+// the given jobs, over the same client, with nothing around it: no watch, no decision, no status,
+// no owner. What it reaches is what the API server gives to anybody.
 //
-//   bare_client KUBECONFIG CONNECTIONS create     creates all pods
+//   bare_client KUBECONFIG CONNECTIONS create     creates all
 //   bare_client KUBECONFIG CONNECTIONS restart    deletes all pods, creates each when it is gone
 //
 // Reads one line from standard input, a JSON array of TrainingJobs; prints "ready" with its
@@ -17,6 +17,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "contract/names.h"
 #include "operator/api/json.h"
@@ -31,6 +32,7 @@ using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kConnectionsMax = 256;
+constexpr const char* kLabel = "example.com/trainingjob";
 constexpr std::chrono::seconds kWatchTimeout{3000};
 
 [[noreturn]] void fail(const std::string& why) {
@@ -38,18 +40,32 @@ constexpr std::chrono::seconds kWatchTimeout{3000};
   std::exit(1);
 }
 
-/// Pod bodies by name, as the operator makes them, but nobody's: the owner garbage collection
-/// would delete them, and a running operator would watch them.
-std::map<std::string, std::string> make_bodies(const json& jobs) {
-  std::map<std::string, std::string> bodies;
+struct Bodies {
+  std::vector<std::string> services;
+  std::map<std::string, std::string> pods;  // by name
+};
+
+/// As the operator makes it, but nobody's: the owner garbage collection would delete it, and a
+/// running operator would watch it.
+std::string disown(json object) {
+  object["metadata"].erase("ownerReferences");
+  std::string text = object.dump();
+  const std::string label = names::kLabelTrainingJob;
+  for (auto at = text.find(label); at != std::string::npos; at = text.find(label, at)) {
+    text.replace(at, label.size(), kLabel);
+  }
+  return text;
+}
+
+Bodies make_bodies(const json& jobs) {
+  Bodies bodies;
   for (const json& object : jobs) {
     const auto job = job_from_json(object);
     if (!job) fail(describe(job.error()));
+    bodies.services.push_back(disown(make_service(*job)));
     for (int index = 0; index < job->spec.worker_count; ++index) {
-      json pod = make_pod(*job, {.worker_index = index, .attempt = 0});
-      pod["metadata"].erase("ownerReferences");
-      pod["metadata"]["labels"].erase(names::kLabelTrainingJob);
-      bodies[pod["metadata"]["name"]] = pod.dump();
+      const json pod = make_pod(*job, {.worker_index = index, .attempt = 0});
+      bodies.pods[pod["metadata"]["name"]] = disown(pod);
     }
   }
   return bodies;
@@ -73,8 +89,9 @@ class BareClient {
     return json::parse(last_answer_).at("metadata").at("resourceVersion");
   }
 
-  void create(const std::map<std::string, std::string>& bodies) {
-    for (const auto& [name, body] : bodies) window_.add(creation(body));
+  void create(const Bodies& bodies) {
+    for (const auto& body : bodies.services) window_.add(creation(Resource::services, body));
+    for (const auto& [name, body] : bodies.pods) window_.add(creation(Resource::pods, body));
     run();
   }
 
@@ -90,8 +107,8 @@ class BareClient {
   }
 
  private:
-  Request creation(const std::string& body) const {
-    return {.verb = Verb::create, .resource = Resource::pods, .ns = ns_, .body = body};
+  Request creation(Resource resource, const std::string& body) const {
+    return {.verb = Verb::create, .resource = resource, .ns = ns_, .body = body};
   }
 
   /// A server ends the watch of one that does not keep up; it goes on where it was.
@@ -117,7 +134,7 @@ class BareClient {
     const auto found = bodies.find(json::parse(line)["object"]["metadata"]["name"]);
     if (found == bodies.end()) return;
     --still_to_go_;
-    window_.add(creation(found->second));
+    window_.add(creation(Resource::pods, found->second));
   }
 
   void note(const Result<std::string>& answer) {
@@ -161,7 +178,7 @@ int run(const std::string& kubeconfig, std::size_t connections, const std::strin
 
   const auto began = Clock::now();
   if (mode == "create") client.create(bodies);
-  if (mode == "restart") client.restart(bodies, version);
+  if (mode == "restart") client.restart(bodies.pods, version);
   std::printf("%.3f\n", std::chrono::duration<double>(Clock::now() - began).count());
   return 0;
 }

@@ -52,12 +52,13 @@ def fresh_namespace(plane):
 
 
 def empty(plane, namespace, path=None):
-    """Deletes the jobs, whose pods and Services the owner garbage collection takes, or pods that are nobody's."""
+    """Deletes the jobs, whose pods and Services the owner garbage collection takes, or those that are nobody's."""
+    services = f"/api/v1/namespaces/{namespace}/services"
     if path:
         plane.api.delete(path(namespace), BACKGROUND)
     else:
+        plane.api.delete(services)
         plane.api.delete(api.pods(namespace), AT_ONCE)
-    services = f"/api/v1/namespaces/{namespace}/services"
     process.until(WAIT_SECONDS_MAX, f"{namespace} to be empty",
                   lambda: plane.api.count(api.pods(namespace)) + plane.api.count(services) == 0, 0.5)
 
