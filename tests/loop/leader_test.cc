@@ -12,7 +12,6 @@ namespace tj {
 namespace {
 using namespace std::chrono_literals;
 using nlohmann::json;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 

@@ -9,7 +9,6 @@
 namespace tj {
 namespace {
 using namespace std::chrono_literals;
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 /// A job of two workers that run, one on each of two nodes.
