@@ -415,6 +415,15 @@ Plan plan_leaving(const Observed& observed) {
   return plan;
 }
 
+/// An attempt is in the status before its first pod is made: a pod of a later one says that this
+/// status is old, seen by an operator whose watch is behind. Nothing may follow from it.
+bool is_behind_its_pods(const Observed& observed) {
+  const TrainingJob& job = observed.job;
+  return std::any_of(observed.pods.begin(), observed.pods.end(), [&](const Pod& pod) {
+    return pod.meta.controller_uid == job.meta.uid && pod.attempt > job.status.attempt;
+  });
+}
+
 }  // namespace
 
 bool needs_nodes(const TrainingJob& job) {
@@ -428,7 +437,7 @@ bool is_managed_elsewhere(const TrainingJob& job) {
 
 Plan plan(const Observed& observed) {
   const TrainingJob& job = observed.job;
-  if (is_managed_elsewhere(job)) return plan_from(job.status);
+  if (is_managed_elsewhere(job) || is_behind_its_pods(observed)) return plan_from(job.status);
   if (job.meta.deletion_time) return plan_leaving(observed);
   const Gang gang = gang_of(observed);
   if (is_terminal(job.status.phase)) return plan_finished(observed, gang);

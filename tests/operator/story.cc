@@ -84,6 +84,8 @@ bool Story::change_pods(const std::string& verb, const Words& words) {
     });
   } else if (verb == "leave-behind") {
     for (Pod& each : world_.pods) each.attempt = -1;
+  } else if (verb == "run-ahead") {
+    for (Pod& each : world_.pods) ++each.attempt;
   } else {
     return false;
   }

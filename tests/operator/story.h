@@ -20,6 +20,7 @@
 //   gone                     pods asked to stop have stopped, if their node is heard of
 //   silent NODE | heard NODE a node has not been heard of since now; it is heard again
 //   leave-behind             the pods there are become those of an earlier attempt
+//   run-ahead                ... of the next attempt
 //   stranger RANK | stranger service NAME   another owner's object holds the name
 //   refuse TEXT... | refuse-for-good TEXT... | accept   creations are refused, or no longer
 //   delete                   the job is asked to go
