@@ -387,6 +387,7 @@ Plan plan_active(const Observed& observed, const Gang& gang) {
                                 " belongs to another owner (an earlier job of this name?); "
                                 "waiting for it to go";
     conclude(plan, {Phase::pending, reason::kNameConflict, message}, observed);
+    watch_the_clock(plan, observed, gang);
     return plan;
   }
   gather_gang(plan, observed, gang);
