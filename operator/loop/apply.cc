@@ -186,14 +186,15 @@ ApplyOutcome Applier::judge_holder(const Child& child, const std::string& body) 
     return refused(Refusal::name_taken, name + " exists already and belongs to another owner");
   }
   const bool was_news = view_.wrote(child.resource, body);
-  if (holder->meta.deletion_time) return not_yet(name + " is still terminating");
   const bool is_pod = child.resource == Resource::pods;
-  if (is_pod && holder->attempt != child.attempt) {
-    return not_yet(name + " is of attempt " + std::to_string(holder->attempt));
-  }
-  ApplyOutcome outcome;
-  // It is there, the stream has passed it, and yet the cache did not know: a line was lost.
   const bool is_known = view_.knows(child.resource, child.key);
+  ApplyOutcome outcome;
+  if (holder->meta.deletion_time) {
+    outcome = not_yet(name + " is still terminating");
+  } else if (is_pod && holder->attempt != child.attempt) {
+    outcome = not_yet(name + " is of attempt " + std::to_string(holder->attempt));
+  }
+  // It is there, the stream has passed it, and yet the cache does not know: a line was lost.
   if (!was_news && !is_known) outcome.stale = child.resource;
   return outcome;
 }
@@ -222,12 +223,10 @@ void Applier::remove_pod(const ObjectKey& key, const DeletePod& action, const Ve
                   .body = options.dump()};
   api_.send(std::move(request), [this, key, action, verdict](Result<std::string> answer) {
     if (!answer) {
-      const Code code = answer.error().code;
-      if (code != Code::not_found && code != Code::conflict) {
-        return verdict(failure(answer.error()));
-      }
+      if (answer.error().code != Code::not_found) return verdict(failure(answer.error()));
+      // No watch will tell what is forgotten here: the job needs another look.
       view_.forget_pod(key, action.uid);
-      return verdict({});
+      return verdict(not_yet(key.name + " was gone already"));
     }
     // A graceful deletion answers with the pod, marked; an immediate one with its last state or a
     // Status. The mark is worth knowing: a pod that leaves is not deleted again.

@@ -163,6 +163,32 @@ TEST(Ownership, a_pod_that_the_cache_has_missed_is_found_and_the_list_taken_agai
   EXPECT_EQ(world.requests("create pods default/a-worker-0"), 2);
 }
 
+/// The deletion of a pod finds it gone, and the watch tells of its end only after that answer.
+TEST(Ownership, a_rank_whose_pod_was_gone_before_its_deletion_is_filled) {
+  World world;
+  world.set_kubelet(Kubelet::starts_pods);
+  world.start_controller();
+  world.create_job("a", 1);
+  world.settle();
+  ASSERT_EQ(world.phase("a"), "Running");
+  world.api().set_request_fault([&](const Request& request) -> std::optional<RequestFault> {
+    if (request.verb == Verb::remove) {
+      world.api().set_line_fault(
+          [](const WatchRequest&, const std::string&) { return LineFault::delay; });
+    }
+    return std::nullopt;
+  });
+  world.end_pod("a-worker-0", 1);
+  world.pass(2s);
+  ASSERT_GE(world.requests("delete pods"), 2) << "the second finds it gone";
+  world.api().set_request_fault(nullptr);
+  world.api().set_line_fault(nullptr);
+  world.api().release_lines();
+  world.pass(1min);
+  EXPECT_EQ(world.requests("create pods"), 2);
+  EXPECT_EQ(world.phase("a"), "Running");
+}
+
 TEST(Ownership, a_terminating_pod_keeps_its_rank_until_it_has_gone) {
   World world;
   world.start_controller();
