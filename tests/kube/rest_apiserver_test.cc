@@ -335,7 +335,8 @@ TEST_F(RealServer, a_thousand_pods_are_created_listed_by_pages_and_followed) {
   Follower follower(api_, "suite=many");
   follower.start();
   ASSERT_TRUE(loop_.run_until([&] { return follower.names.size() == count; }));
-  EXPECT_EQ(follower.pages, count / kListPageMax);
+  // At least: the server may cut pages shorter where it filters.
+  EXPECT_GE(follower.pages, count / kListPageMax);
 
   const auto added = create("many-more", "many");
   ASSERT_TRUE(added);
