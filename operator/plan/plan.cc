@@ -416,12 +416,14 @@ Plan plan_leaving(const Observed& observed) {
   return plan;
 }
 
-/// An attempt is in the status before its first pod is made: a pod of a later one says that this
-/// status is old, seen by an operator whose watch is behind. Nothing may follow from it.
+/// An attempt is in the status, and begun, before its first pod is made: a pod of a later one says
+/// that this status is old, seen by an operator whose watch is behind. Nothing may follow from it.
 bool is_behind_its_pods(const Observed& observed) {
   const TrainingJob& job = observed.job;
+  const bool has_begun = job.status.phase != Phase::suspended || job.status.start_time;
+  const int newest = has_begun ? job.status.attempt : job.status.attempt - 1;
   return std::any_of(observed.pods.begin(), observed.pods.end(), [&](const Pod& pod) {
-    return pod.meta.controller_uid == job.meta.uid && pod.attempt > job.status.attempt;
+    return pod.meta.controller_uid == job.meta.uid && pod.attempt > newest;
   });
 }
 

@@ -257,6 +257,15 @@ std::string Story::settle() {
 }
 
 void Story::carry_out(const Plan& next) {
+  const JobStatus& before = world_.job.status;
+  // As the loop does: an attempt is on record before its first pod is made.
+  const bool begins = before.start_time != next.status.start_time ||
+                      before.attempt != next.status.attempt ||
+                      before.world_size != next.status.world_size;
+  if (crashes_ && begins) {
+    world_.job.status = next.status;
+    return;
+  }
   for (const Action& action : next.actions) {
     // The policy is not observed: of a second creation the server says that it is there.
     const bool is_policy = std::holds_alternative<CreateNetworkPolicy>(action);
