@@ -82,8 +82,11 @@ void StatusWriter::look_again(const TrainingJob& job, const JobStatus& status, c
     view_.wrote(Resource::training_jobs, *answer);
     const auto object = parse_object(*answer);
     const auto live = object ? job_from_json(*object) : Error{Code::internal, "no object", "", {}};
-    const bool is_done =
-        live && live->meta.uid == job.meta.uid && is_same_status(live->status, status);
+    // Of another generation it is not the end of it: what the view has learnt here is no news in
+    // the watch any more.
+    const bool is_done = live && live->meta.uid == job.meta.uid &&
+                         live->meta.generation == job.meta.generation &&
+                         is_same_status(live->status, status);
     if (is_done) return done({.result = StatusResult::written});
     done({.result = StatusResult::outdated, .trouble = "status: " + describe(why)});
   });
