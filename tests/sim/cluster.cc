@@ -31,7 +31,20 @@ json condition(const char* type, const char* status, const char* reason) {
 }  // namespace
 
 Cluster::Cluster(Parts parts) : parts_(parts) {
-  for (int index = 0; index < kNodes; ++index) nodes_.push_back({"n" + std::to_string(index)});
+  for (int index = 0; index < kNodes; ++index) {
+    nodes_.push_back({"n" + std::to_string(index)});
+    const json node{{"metadata", {{"name", nodes_.back().name}}}};
+    TJ_CHECK(parts_.store.create(Resource::nodes, "", node).ok(), nodes_.back().name);
+    report_node(nodes_.back());
+  }
+}
+
+/// As the node controller sees it: a kubelet that does not report is Unknown.
+void Cluster::report_node(const Node& node) {
+  json ready = condition("Ready", node.is_silent ? "Unknown" : "True", "drawn");
+  ready["lastTransitionTime"] = time();
+  (void)parts_.store.patch_status(Resource::nodes, {"", node.name},
+                                  {{"status", {{"conditions", json::array({ready})}}}});
 }
 
 std::string Cluster::time() const { return format_time(wall_time(parts_.now)); }
@@ -152,8 +165,8 @@ bool Cluster::evict_a_pod() {
   if (known == nullptr || known->is_done || known->node.empty()) return false;
   const PodFacts pod = *known;
   parts_.trace.note("eviction of " + pod.key.name);
-  json status{{"conditions",
-               json::array({condition("DisruptionTarget", "True", "EvictionByEvictionAPI")})}};
+  const char* why = is_reachable(pod) ? "EvictionByEvictionAPI" : "DeletionByTaintManager";
+  json status{{"conditions", json::array({condition("DisruptionTarget", "True", why)})}};
   const bool by_kubelet = parts_.dice.percent(30);
   if (by_kubelet && is_reachable(pod)) {
     status.update({{"phase", "Failed"}, {"reason", "Evicted"}, {"message", "out of disk"}});
@@ -169,11 +182,18 @@ bool Cluster::change_a_node() {
   Node& node = nodes_[static_cast<std::size_t>(parts_.dice.below(nodes_.size()))];
   node.is_silent = !node.is_silent;
   parts_.trace.note("node " + node.name + (node.is_silent ? " falls silent" : " is back"));
+  report_node(node);
   return true;
 }
 
-void Cluster::mend_nodes() {
-  for (Node& node : nodes_) node.is_silent = false;
+void Cluster::mend_nodes(bool all) {
+  const bool any_is_up =
+      std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return !node.is_silent; });
+  if (any_is_up && !all) return;
+  for (Node& node : nodes_) {
+    node.is_silent = false;
+    report_node(node);
+  }
 }
 
 bool Cluster::runs_as_a_whole(const std::string& job_uid) const {

@@ -30,13 +30,15 @@ class Cluster {
   /// The good thing happens to every pod that can move: it is bound, starts, goes when it must; if
   /// `ends_well`, a gang that runs as a whole ends with 0.
   bool settle(bool ends_well);
-  void mend_nodes();
+  /// All nodes come back, or those that are silent stay so while another is left.
+  void mend_nodes(bool all);
 
  private:
   struct Node {
     std::string name;
     bool is_silent = false;
   };
+  void report_node(const Node& node);
   bool move(const PodFacts& pod);
   bool settle(const PodFacts& pod, bool ends_well);
   void schedule(const PodFacts& pod);

@@ -47,6 +47,8 @@ void Invariants::look(const ObjectStore& store, Actor actor) {
       const auto before = known != nullptr ? std::optional(*known) : std::nullopt;
       mirror_.apply(*change);
       check_pod(before ? &*before : nullptr, read_pod(*change->object), *change);
+    } else if (change->resource == Resource::nodes) {
+      mirror_.apply(*change);
     } else if (change->resource == Resource::training_jobs) {
       const JobFacts* known = mirror_.job(uid);
       const auto before = known != nullptr ? std::optional(*known) : std::nullopt;
@@ -91,11 +93,11 @@ void Invariants::check_new_pod(const PodFacts& pod) {
               std::to_string(found->second.world_size));
   require(found->second.made_from == pod.made_from, "one template in one attempt",
           about(pod) + " from " + pod.made_from + " beside " + found->second.made_from);
-  const auto abandoned = abandoned_.find({pod.job_uid, pod.rank});
-  require(abandoned == abandoned_.end() || abandoned->second < pod.attempt,
-          "what may still run on a silent node is fenced by its attempt", about(pod));
-
   const JobFacts* job = mirror_.job(pod.job_uid);
+  const auto abandoned = abandoned_.find({pod.job_uid, pod.rank});
+  const bool is_fenced = abandoned == abandoned_.end() || abandoned->second < pod.attempt;
+  require(is_fenced || is_doomed(pod, job),
+          "what may still run on a silent node is fenced by its attempt", about(pod));
   require(job != nullptr, "a pod's job has existed", about(pod));
   if (job == nullptr || job->is_gone) return;
   require(pod.attempt <= job->attempt, "an attempt is in the status before its first pod",
@@ -153,7 +155,9 @@ void Invariants::look_at_rest() {
   for (const auto& [uid, pod] : mirror_.pods()) {
     if (pod.job_uid.empty()) continue;
     const JobFacts* job = mirror_.job(pod.job_uid);
-    require(job != nullptr && !job->is_gone, "no orphan is left", about(pod));
+    // Asked to go by the collector, on a node that can't answer: no operator's any more.
+    const bool is_stranded = pod.is_marked && mirror_.silent_nodes().contains(pod.node);
+    require(is_stranded || (job != nullptr && !job->is_gone), "no orphan is left", about(pod));
   }
   for (const auto& [uid, job] : mirror_.jobs()) {
     if (!job.is_gone) check_job_at_rest(job);
@@ -165,8 +169,9 @@ void Invariants::check_job_at_rest(const JobFacts& job) {
   for (const auto& [uid, pod] : mirror_.pods()) {
     if (pod.job_uid == job.uid) pods.push_back(&pod);
   }
-  const auto live =
-      std::count_if(pods.begin(), pods.end(), [](const PodFacts* pod) { return !pod->is_done; });
+  const auto live = std::count_if(pods.begin(), pods.end(), [](const PodFacts* pod) {
+    return !pod->is_done && !pod->has_exit;
+  });
   require(live == job.active, "the status counts the live pods",
           about(job) + " active " + std::to_string(job.active) + " of " + std::to_string(live));
   if (is_terminal(job)) {

@@ -1,7 +1,7 @@
 // test_simulation: many short worlds, each from a seed of its own, and a report of what broke.
 //   test_simulation --steps 1000000            as many worlds as that takes, by a seed of the clock
 //   test_simulation --seed S --world W --trace one world again, with all its events
-//   test_simulation --bug NAME ...             with a bug planted; then finding it is the success
+//   test_simulation --bug NAME                 with a bug planted; then finding it is the success
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>

@@ -105,6 +105,16 @@ void Mirror::apply(const ObjectChange& change) {
     else
       pods_.insert_or_assign(pod.uid, pod);
   }
+  if (change.resource == Resource::nodes) {
+    const std::string name = key_of(*change.object).name;
+    const auto conditions = part(*change.object, "status").find("conditions");
+    const bool is_reported = conditions != part(*change.object, "status").end();
+    const bool is_silent = is_reported && text_at(conditions->front(), "status") == "Unknown";
+    if (is_silent)
+      silent_nodes_.insert(name);
+    else
+      silent_nodes_.erase(name);
+  }
   if (change.resource == Resource::training_jobs) {
     JobFacts job = read_job(*change.object);
     job.is_gone = is_deletion;

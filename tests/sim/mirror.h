@@ -66,6 +66,7 @@ class Mirror {
 
   const std::map<std::string, PodFacts>& pods() const { return pods_; }  // by uid
   const std::map<std::string, JobFacts>& jobs() const { return jobs_; }  // by uid; gone ones too
+  const std::set<std::string>& silent_nodes() const { return silent_nodes_; }
   const PodFacts* pod(const std::string& uid) const;
   const JobFacts* job(const std::string& uid) const;
   /// The living job of this name.
@@ -74,6 +75,7 @@ class Mirror {
  private:
   std::map<std::string, PodFacts> pods_;
   std::map<std::string, JobFacts> jobs_;
+  std::set<std::string> silent_nodes_;
 };
 
 }  // namespace tj::sim

@@ -17,11 +17,11 @@ enum class Bug {
   writes_blindly,     // a status is written whatever was written meanwhile
   deletes_too_early,  // a verdict is written only after the deletions that follow from it
   counts_in_memory,   // the attempt is counted in the process, and never written
-  swallows_errors,    // a deletion is taken for done, whatever the answer was
+  misses_the_end,     // a job that is gone is taken for living
 };
 inline constexpr std::array kBugs = {Bug::deletes_by_name, Bug::writes_blindly,
                                      Bug::deletes_too_early, Bug::counts_in_memory,
-                                     Bug::swallows_errors};
+                                     Bug::misses_the_end};
 const char* to_string(Bug bug);
 std::optional<Bug> parse_bug(const std::string& text);
 

@@ -218,7 +218,7 @@ void World::calm_down() {
   // A line that was lost in the middle of a stream is lost for good: only a new list can tell.
   const bool must_list_again = weather_.lost_line > 0;
   weather_ = Weather::calm();
-  cluster_->mend_nodes();
+  cluster_->mend_nodes(dice_.percent(50));
   for (const auto& process : operators_) {
     if (!process) continue;
     process->freeze_until(now_);
