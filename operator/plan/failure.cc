@@ -126,10 +126,11 @@ std::optional<Failure> failure_of(const Observed& observed, const Gang& gang, in
     return Failure{lost_with_its_pod(observed, rank), {}, false};
   }
   if (has_failed(*pod)) return Failure{describe_end(*pod), pod->conditions, is_collateral(*pod)};
-  const auto since = silent_since(observed, *pod);
-  const bool is_lost =
-      since && !has_ended(*pod) && observed.now >= *since + observed.job.spec.node_loss.tolerance;
-  if (is_lost) return Failure{lost_with_its_node(*pod, *since), pod->conditions, false};
+  const auto at = lost_at(observed, *pod);
+  const bool is_lost = at && !has_ended(*pod) && observed.now >= *at;
+  if (is_lost) {
+    return Failure{lost_with_its_node(*pod, *silent_since(observed, *pod)), pod->conditions, false};
+  }
   return std::nullopt;
 }
 

@@ -85,4 +85,11 @@ std::optional<TimePoint> silent_since(const Observed& observed, const Pod& pod) 
   return std::nullopt;
 }
 
+std::optional<TimePoint> lost_at(const Observed& observed, const Pod& pod) {
+  const auto since = silent_since(observed, pod);
+  if (!since) return std::nullopt;
+  return std::max(*since, pod.meta.creation_time.value_or(*since)) +
+         observed.job.spec.node_loss.tolerance;
+}
+
 }  // namespace tj

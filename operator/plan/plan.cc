@@ -383,6 +383,7 @@ Plan plan_active(const Observed& observed, const Gang& gang) {
   }
   plan.status.troubled_ranks = troubled_ranks(observed, gang);
   if (const auto stranger = find_stranger(observed, gang)) {
+    for (const Pod* pod : gang.leftover) remove_pod(plan, observed, *pod);
     const std::string message = *stranger +
                                 " belongs to another owner (an earlier job of this name?); "
                                 "waiting for it to go";
