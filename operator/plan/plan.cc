@@ -326,7 +326,7 @@ void watch_the_clock(Plan& plan, const Observed& observed, const Gang& gang) {
   }
   for (const Pod* pod : gang.by_rank) {
     if (pod == nullptr) continue;
-    look_at(silent_since(observed, *pod), observed.job.spec.node_loss.tolerance);
+    look_at(lost_at(observed, *pod), std::chrono::seconds{0});
     const bool may_turn_silent =
         !has_started(*pod) && !pod->node.empty() && pod->waiting_reason.empty();
     if (may_turn_silent) look_at(pod->meta.creation_time, kSilentStart);
