@@ -185,15 +185,17 @@ void Invariants::check_job_at_rest(const JobFacts& job) {
   require(job.is_suspended == (job.phase == "Suspended"), "suspended as the spec says", about(job));
   if (job.is_suspended) return require(pods.empty(), "a suspended job has no pod", about(job));
   for (const PodFacts* pod : pods) {
-    require(pod->attempt == job.attempt && !pod->is_marked, "no pod of an old attempt is left",
-            about(*pod) + "; " + about(job));
+    const bool has_ended = pod->is_done || pod->has_exit;
+    const bool may_stay = has_ended && mirror_.silent_nodes().contains(pod->node);
+    require(pod->attempt == job.attempt && (!pod->is_marked || may_stay),
+            "no pod of an old attempt is left", about(*pod) + "; " + about(job));
   }
   check_gang_at_rest(job, pods);
 }
 
 void Invariants::check_gang_at_rest(const JobFacts& job, const std::vector<const PodFacts*>& pods) {
   const auto started = std::count_if(pods.begin(), pods.end(), [](const PodFacts* pod) {
-    return pod->phase == "Running" || pod->is_done;
+    return pod->phase == "Running" || pod->is_done || pod->has_exit;
   });
   if (started == job.replicas) {
     require(job.phase == "Running", "a gang that runs is said to run", about(job));

@@ -31,7 +31,7 @@ void User::draw_policies(json& spec) {
   if (dice.percent(30)) run["cleanPodPolicy"] = dice.pick(kCleanPods);
   if (dice.percent(15)) spec["successPolicy"] = "Worker0";
   if (dice.percent(40)) {
-    spec["nodeLoss"] = {{"toleranceSeconds", dice.between(0, 60)},
+    spec["nodeLoss"] = {{"toleranceSeconds", dice.between(1, 60)},
                         {"forceDeleteSeconds", dice.between(0, 60)}};
   }
   if (!dice.percent(30)) return;
