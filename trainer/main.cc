@@ -15,6 +15,7 @@ namespace {
 using namespace tj::trainer;
 
 int run(const LaunchOptions& options) { return launch(options); }
+int run(const EnvOptions& options) { return show_env(options); }
 int run(const TrainOptions& options) { return become_engine(options.arguments); }
 int run(const ShowText& show) {
   std::fputs(show.text.c_str(), stdout);

@@ -4,8 +4,10 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -116,6 +118,15 @@ int usable_cores() {
   int cores = 1;
   if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) cores = CPU_COUNT(&allowed);
   return std::max(1, std::min(cores, quota_cores().value_or(cores)));
+}
+
+WorkerHost this_host() {
+  std::array<char, 256> name{};
+  const bool has_name = ::gethostname(name.data(), name.size() - 1) == 0;
+  return {.gpus = visible_gpus(process_env),
+          .cores = usable_cores(),
+          .free_port = 0,
+          .name = has_name ? name.data() : "unknown"};
 }
 
 Result<int> free_port() {

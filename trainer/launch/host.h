@@ -5,6 +5,7 @@
 
 #include "contract/launch_env.h"
 #include "contract/result.h"
+#include "trainer/launch/identity.h"
 
 namespace tj::trainer {
 
@@ -24,6 +25,9 @@ std::optional<int> quota_cores(const CgroupFiles& files = {});
 
 /// Cores this process may really use: its affinity, cut by the quota. At least 1.
 int usable_cores();
+
+/// GPUs, cores and name of this machine; no port.
+WorkerHost this_host();
 
 /// A TCP port of 127.0.0.1 that nobody uses at this moment.
 Result<int> free_port();

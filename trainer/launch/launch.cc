@@ -1,10 +1,13 @@
 #include "trainer/launch/launch.h"
 
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <string>
 
 #include "contract/names.h"
+#include "trainer/launch/env_reader.h"
+#include "trainer/launch/explain.h"
 #include "trainer/launch/host.h"
 #include "trainer/launch/launch_plan.h"
 #include "trainer/launch/supervisor.h"
@@ -16,12 +19,26 @@ namespace {
 constexpr int kNotExecutable = 126;  // as shells say it
 constexpr int kNotFound = 127;
 
-Result<LaunchPlan> plan_on_this_host(const LaunchOptions& options) {
+Result<LaunchPlan> plan_on_this_host(const IdentityOptions& options) {
   const auto port = free_port();
   if (!port) return port.error();
-  const WorkerHost host{
-      .gpus = visible_gpus(process_env), .cores = usable_cores(), .free_port = *port};
-  return plan_launch(process_env, options.nproc, host);
+  WorkerHost host = this_host();
+  host.free_port = *port;
+  return plan_launch(process_env, options, host);
+}
+
+/// What a launcher can't do with a worker that `trainer env` can still describe.
+Result<LaunchPlan> plan_to_launch(const LaunchOptions& options) {
+  auto plan = plan_on_this_host(options.identity);
+  if (!plan) return plan;
+  const Identity& id = plan->identity;
+  const auto local_rank = process_env("LOCAL_RANK");
+  if (id.convention == Convention::processes && local_rank) {
+    return invalid("LOCAL_RANK", "is \"" + *local_rank +
+                                     "\": a launcher has started this process already; it must be "
+                                     "unset here, or the command be run without trainer launch");
+  }
+  return plan;
 }
 
 int fail(int code, const std::string& reason, const Error& error) {
@@ -64,22 +81,40 @@ int report(const LaunchEnd& end, const WordFiles& words) {
   return end.blamed->exit_code;
 }
 
+int fail_to_plan(const Error& error) {
+  const bool is_our_fault = error.code != Code::invalid;
+  return fail(is_our_fault ? exit_code::kInternal : exit_code::kBadConfig,
+              is_our_fault ? "LaunchFailed" : "BadConfig", error);
+}
+
 }  // namespace
 
 int launch(const LaunchOptions& options) {
   SignalQueue signals;  // first, so that no signal is missed
-  const auto plan = plan_on_this_host(options);
-  if (!plan) {
-    const bool is_our_fault = plan.error().code != Code::invalid;
-    return fail(is_our_fault ? exit_code::kInternal : exit_code::kBadConfig,
-                is_our_fault ? "LaunchFailed" : "BadConfig", plan.error());
-  }
+  const auto plan = plan_to_launch(options);
+  if (!plan) return fail_to_plan(plan.error());
   say(describe(*plan));
+  for (const std::string& note : plan->identity.notes) say(note);
   const WordFiles words;
   const LaunchEnd end = supervise(
       {.plan = *plan, .command = options.command, .grace = options.grace, .words = words}, signals);
   if (end.start_error) return fail_to_start(*end.start_error);
   return report(end, words);
+}
+
+int show_env(const EnvOptions& options) {
+  const auto plan = plan_on_this_host(options.identity);
+  if (!plan) {
+    std::fprintf(stderr, "trainer env: %s\n", describe(plan.error()).c_str());
+    return plan.error().code == Code::invalid ? exit_code::kBadConfig : exit_code::kInternal;
+  }
+  if (options.explain) {
+    std::fputs(explain(*plan).c_str(), stdout);
+    return exit_code::kDone;
+  }
+  for (const EnvVar& var : child_env(*plan, plan->processes.front()))
+    std::printf("%s=%s\n", var.name.c_str(), var.value.c_str());
+  return exit_code::kDone;
 }
 
 }  // namespace tj::trainer

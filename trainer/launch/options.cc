@@ -1,5 +1,7 @@
 #include "trainer/launch/options.h"
 
+#include <array>
+#include <climits>
 #include <optional>
 #include <utility>
 
@@ -10,8 +12,10 @@ namespace {
 
 constexpr std::string_view kHelp = R"(trainer: the entrypoint of a training worker
 
-  trainer launch [--nproc N|auto] [--grace-seconds S] -- COMMAND...
+  trainer launch [FLAGS] -- COMMAND...
       turns this worker into one process per GPU (one on a CPU), each with torchrun's variables
+  trainer env [--explain] [FLAGS]
+      says who this worker is, as launch would find it: variables, or a table with origins
   trainer train ARGUMENTS...
       trains; `trainer train --help` lists the arguments
   trainer --version
@@ -23,23 +27,48 @@ Examples
   trainer launch --nproc 2 --grace-seconds 60 -- bash start.sh
 )";
 
+constexpr std::string_view kIdentityHelp = R"(
+  --nproc N          processes on this worker; without it what the variables say, else as with auto
+  --nproc auto       one per GPU in CUDA_VISIBLE_DEVICES, else per /dev/nvidia<n>, else one
+  --convention NAME  whose variables to follow: workers, processes, pet, nnodes, slurm or none;
+                     without it the first that is set, by the rules in docs/launching.md
+
+By hand, instead of variables; ranks and sizes count processes:
+  --world-size N     processes of the job; the other flags below need it
+  --gpus-per-node N  processes on each node
+  --node-rank N      which node this is, from 0
+  --rank N           the one process to start, from 0
+  --local-rank N     the same on its node, from 0
+  --master-addr HOST where rank 0 runs; without it MASTER_ADDR
+  --master-port N    a TCP port there; without it MASTER_PORT, else 29500
+)";
+
 constexpr std::string_view kLaunchHelp = R"(trainer launch: turns this worker into processes
 
-  trainer launch [--nproc N|auto] [--grace-seconds S] -- COMMAND...
+  trainer launch [FLAGS] -- COMMAND...
 
-  --nproc N          processes on this worker; without it NPROC_PER_NODE, else as with auto
-  --nproc auto       one per GPU in CUDA_VISIBLE_DEVICES, else per /dev/nvidia<n>, else one
   --grace-seconds S  time from SIGTERM to SIGKILL when processes must stop (default 30)
+)";
 
-WORLD_SIZE, RANK, MASTER_ADDR and MASTER_PORT say which worker of the job this is; without
-all four it is the only one. Each process gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE,
-GROUP_RANK, MASTER_ADDR and MASTER_PORT as torchrun sets them, and OMP_NUM_THREADS if unset.
-TERM, INT, HUP, QUIT, USR1 and USR2 are forwarded. The first process that fails ends the
-others, and its exit code (128+n for signal n) is the launcher's own.
+constexpr std::string_view kLaunchNotes = R"(
+Each process gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR and
+MASTER_PORT as torchrun sets them, and OMP_NUM_THREADS if unset. TERM, INT, HUP, QUIT, USR1 and
+USR2 are forwarded. The first process that fails ends the others, and its exit code (128+n for
+signal n) is the launcher's own.
 
 Examples
   trainer launch -- python3 train.py --lr 3e-4
   trainer launch --nproc 2 -- trainer train --model gpt2-nano --data /data/text
+  trainer launch --world-size 16 --gpus-per-node 8 --node-rank 1 --master-addr node-a -- bash run.sh
+)";
+
+constexpr std::string_view kEnvHelp =
+    R"(trainer env: says who this worker is, as launch would find it
+
+  trainer env [--explain] [FLAGS]
+
+  --explain          a table of each value and where it came from; without it the variables of the
+                     worker's first process, for a shell
 )";
 
 Error usage(std::string_view subject, std::string message) {
@@ -91,15 +120,66 @@ Result<NprocChoice> parse_nproc(const std::string& text) {
   return NprocChoice{.source = NprocChoice::Source::fixed, .count = *count};
 }
 
-Result<void> read_option(Arguments& arguments, const std::string& name, LaunchOptions& options) {
+/// A flag that says by hand who this is.
+struct PlaceFlag {
+  std::string_view name;
+  int min = 0;
+  int max = INT_MAX;
+  std::optional<int> PlaceFlags::*member;
+};
+constexpr std::array<PlaceFlag, 6> kPlaceFlags = {{
+    {"--world-size", 1, INT_MAX, &PlaceFlags::world_size},
+    {"--gpus-per-node", 1, kNprocMax, &PlaceFlags::gpus_per_node},
+    {"--rank", 0, INT_MAX, &PlaceFlags::rank},
+    {"--local-rank", 0, kNprocMax - 1, &PlaceFlags::local_rank},
+    {"--node-rank", 0, INT_MAX, &PlaceFlags::node_rank},
+    {"--master-port", 1, 65535, &PlaceFlags::master_port},
+}};
+
+Result<int> read_int(Arguments& arguments, std::string_view name, int min, int max) {
+  const auto text = arguments.value(name, "a number");
+  if (!text) return text.error();
+  return parse_int(name, *text, min, max);
+}
+
+/// False: it is no option about who this worker is.
+Result<bool> read_identity_option(Arguments& arguments, const std::string& name,
+                                  IdentityOptions& options) {
+  for (const PlaceFlag& flag : kPlaceFlags) {
+    if (name != flag.name) continue;
+    const auto number = read_int(arguments, name, flag.min, flag.max);
+    if (!number) return number.error();
+    options.place.*flag.member = *number;
+    return true;
+  }
+  if (name == "--master-addr") {
+    const auto host = arguments.value(name, "a host name or address");
+    if (!host) return host.error();
+    if (host->empty()) return usage(name, "is empty; it must be a host name or address");
+    options.place.master_addr = *host;
+    return true;
+  }
+  if (name == "--convention") {
+    const auto word = arguments.value(name, "a convention");
+    if (!word) return word.error();
+    options.convention = convention_named(*word);
+    if (options.convention) return true;
+    return usage(name,
+                 "is \"" + *word + "\"; it must be workers, processes, pet, nnodes, slurm or none");
+  }
   if (name == "--nproc") {
     const auto text = arguments.value(name, "auto or a number of processes");
     if (!text) return text.error();
     const auto nproc = parse_nproc(*text);
     if (!nproc) return nproc.error();
     options.nproc = *nproc;
-    return {};
+    return true;
   }
+  return false;
+}
+
+Result<void> read_launch_option(Arguments& arguments, const std::string& name,
+                                LaunchOptions& options) {
   if (name == "--grace-seconds") {
     const auto text = arguments.value(name, "a number of seconds");
     if (!text) return text.error();
@@ -108,6 +188,9 @@ Result<void> read_option(Arguments& arguments, const std::string& name, LaunchOp
     options.grace = std::chrono::seconds(*seconds);
     return {};
   }
+  const auto known = read_identity_option(arguments, name, options.identity);
+  if (!known) return known.error();
+  if (*known) return {};
   return usage(name, "is not an option of trainer launch; see trainer launch --help");
 }
 
@@ -117,8 +200,11 @@ Result<CommandLine> parse_launch(std::span<const std::string> words) {
   while (arguments.at_option()) {
     const std::string name = arguments.name();
     if (name == "--") break;
-    if (name == "--help" || name == "-h") return CommandLine(ShowText{std::string(kLaunchHelp)});
-    if (const auto read = read_option(arguments, name, options); !read) return read.error();
+    if (name == "--help" || name == "-h") {
+      return CommandLine(ShowText{std::string(kLaunchHelp) + std::string(kIdentityHelp) +
+                                  std::string(kLaunchNotes)});
+    }
+    if (const auto read = read_launch_option(arguments, name, options); !read) return read.error();
   }
   options.command = arguments.rest();
   if (options.command.empty()) {
@@ -128,19 +214,40 @@ Result<CommandLine> parse_launch(std::span<const std::string> words) {
   return CommandLine(std::move(options));
 }
 
+Result<CommandLine> parse_env(std::span<const std::string> words) {
+  EnvOptions options;
+  Arguments arguments(words);
+  while (arguments.at_option()) {
+    const std::string name = arguments.name();
+    if (name == "--help" || name == "-h")
+      return CommandLine(ShowText{std::string(kEnvHelp) + std::string(kIdentityHelp)});
+    if (name == "--explain") {
+      options.explain = true;
+      continue;
+    }
+    const auto known = read_identity_option(arguments, name, options.identity);
+    if (!known) return known.error();
+    if (!*known) return usage(name, "is not an option of trainer env; see trainer env --help");
+  }
+  const auto rest = arguments.rest();
+  if (!rest.empty()) return usage(rest[0], "is not an option of trainer env");
+  return CommandLine(std::move(options));
+}
+
 }  // namespace
 
 Result<CommandLine> parse_command_line(std::span<const std::string> arguments,
                                        std::string_view version) {
-  if (arguments.empty()) return usage("trainer", "no command; it must be launch or train");
+  if (arguments.empty()) return usage("trainer", "no command; it must be launch, env or train");
   const std::string& command = arguments[0];
   const auto rest = arguments.subspan(1);
   if (command == "launch") return parse_launch(rest);
+  if (command == "env") return parse_env(rest);
   if (command == "train") return CommandLine(TrainOptions{{rest.begin(), rest.end()}});
   if (command == "--help" || command == "-h") return CommandLine(ShowText{std::string(kHelp)});
   if (command == "--version")
     return CommandLine(ShowText{"trainer " + std::string(version) + "\n"});
-  return usage("trainer", "\"" + command + "\" is not a command; it must be launch or train");
+  return usage("trainer", "\"" + command + "\" is not a command; it must be launch, env or train");
 }
 
 }  // namespace tj::trainer

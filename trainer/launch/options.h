@@ -8,30 +8,25 @@
 #include <vector>
 
 #include "contract/result.h"
+#include "trainer/launch/identity.h"
 
 namespace tj::trainer {
 
-inline constexpr int kNprocMax = 1024;
 inline constexpr std::chrono::seconds kGraceDefault{30};
 inline constexpr int kGraceSecondsMax = 86400;
 
-/// How the number of processes on this worker is found.
-struct NprocChoice {
-  enum class Source {
-    environment,    // NPROC_PER_NODE when it is a number, else the devices
-    count_devices,  // --nproc auto
-    fixed,          // --nproc N
-  };
-  Source source = Source::environment;
-  int count = 0;  // only for Source::fixed
-  bool operator==(const NprocChoice&) const = default;
-};
-
 struct LaunchOptions {
-  NprocChoice nproc;
+  IdentityOptions identity;
   std::chrono::seconds grace = kGraceDefault;
   std::vector<std::string> command;  // never empty
   bool operator==(const LaunchOptions&) const = default;
+};
+
+/// Tells what `launch` would find out.
+struct EnvOptions {
+  IdentityOptions identity;
+  bool explain = false;  // as a table with origins, else as variables
+  bool operator==(const EnvOptions&) const = default;
 };
 
 struct TrainOptions {
@@ -44,7 +39,7 @@ struct ShowText {
   bool operator==(const ShowText&) const = default;
 };
 
-using CommandLine = std::variant<LaunchOptions, TrainOptions, ShowText>;
+using CommandLine = std::variant<LaunchOptions, EnvOptions, TrainOptions, ShowText>;
 
 /// `arguments` without the program's name. Fails with Code::invalid.
 Result<CommandLine> parse_command_line(std::span<const std::string> arguments,

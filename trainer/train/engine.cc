@@ -180,7 +180,7 @@ int run_engine(int argc, const char* const* argv) {
     say(*parsed->help);
     return exit_code::kDone;
   }
-  const auto found = process_env_from(process_env);
+  const auto found = process_env_from(process_env, this_host());
   if (!found) return fail(bad_config(found.error()), env, {});
   env = *found;
   const auto plan = make_plan(parsed->flags, env.world_size);

@@ -20,7 +20,10 @@ TRAINER = os.path.abspath(sys.argv[1])
 DEADLINE_S = 30
 CONTRACT = {"WORLD_SIZE": "2", "RANK": "1", "MASTER_ADDR": "job-worker-0.job", "MASTER_PORT": "29500"}
 OURS = re.compile(r"^(WORLD_SIZE|RANK|LOCAL_|GROUP_|ROLE_|MASTER_|NNODES|NODE_RANK|NPROC_PER_NODE|PET_"
-                  r"|TRAININGJOB_|TORCHELASTIC_|OMP_NUM_THREADS|CUDA_VISIBLE_DEVICES)")
+                  r"|TRAININGJOB_|TORCHELASTIC_|OMP_NUM_THREADS|CUDA_VISIBLE_DEVICES|SLURM)")
+SLURM_TASK = {"SLURM_JOB_ID": "884711", "SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURM_LOCALID": "1",
+              "SLURM_NODEID": "1", "SLURM_STEP_NUM_TASKS": "4", "SLURM_STEP_NUM_NODES": "2",
+              "SLURM_STEP_TASKS_PER_NODE": "2(x2)", "SLURM_STEP_NODELIST": "node[003,007]"}
 
 
 def until(condition, what):
@@ -54,7 +57,8 @@ class Launch(unittest.TestCase):
 
     def start(self, *arguments, env=None, wrapper=(), **more):
         clean = {name: value for name, value in os.environ.items() if not OURS.match(name)}
-        clean.update({"TRAININGJOB_TERMINATION_LOG": self.words, "TMPDIR": self.folder, "D": self.folder})
+        clean.update({"TRAININGJOB_TERMINATION_LOG": self.words, "TMPDIR": self.folder, "D": self.folder,
+                      "CUDA_VISIBLE_DEVICES": ""})  # the machine's own GPUs are no part of a test
         for name, value in (env or {}).items():
             clean.pop(name, None)
             if value is not None:
@@ -127,8 +131,7 @@ class Launch(unittest.TestCase):
             self.assertGreaterEqual(int(env["OMP_NUM_THREADS"]), 1)
 
     def test_alone_it_is_one_process_with_a_free_port(self):
-        out, err = self.run_launch("--", "sh", "-c", "echo $RANK $WORLD_SIZE $MASTER_ADDR; echo $MASTER_PORT",
-                                   env={"CUDA_VISIBLE_DEVICES": ""})
+        out, err = self.run_launch("--", "sh", "-c", "echo $RANK $WORLD_SIZE $MASTER_ADDR; echo $MASTER_PORT")
         identity, port = out.splitlines()
         self.assertEqual(identity, "0 1 127.0.0.1")
         self.assertGreater(int(port), 1023)
@@ -142,6 +145,34 @@ class Launch(unittest.TestCase):
         out, _ = self.run_launch("--nproc", "1", "--", "sh", "-c", "echo $OMP_NUM_THREADS",
                                  env={"OMP_NUM_THREADS": "13"})
         self.assertEqual(out, "13\n")
+
+    def test_a_task_of_slurm_is_one_process(self):
+        out, err = self.run_launch("--", "sh", "-c", "echo $RANK $LOCAL_RANK $MASTER_ADDR $MASTER_PORT $TRAININGJOB_UID",
+                                   env=SLURM_TASK)
+        self.assertEqual(out, "3 1 node003 19711 slurm-884711-0\n")
+        self.assertIn("worker 1 of 2 (SLURM), its process 1 of 2 processes (SLURM_STEP_TASKS_PER_NODE), 4 in all", err)
+
+    def test_a_shell_in_an_allocation_is_alone_and_says_why(self):
+        _, err = self.run_launch("--", "true", env={"SLURM_JOB_ID": "884711", "SLURM_NTASKS": "16"})
+        self.assertEqual(self.last_line(err), "trainer launch: not followed: SLURM job 884711 is an allocation without "
+                                              "a step; srun starts its tasks")
+
+    def test_flags_name_one_process_of_a_node(self):
+        out, _ = self.run_launch("--world-size", "16", "--gpus-per-node", "8", "--rank", "11", "--master-addr", "a", "--",
+                                 "sh", "-c", "echo $RANK $WORLD_SIZE $LOCAL_RANK $GROUP_RANK $MASTER_ADDR $MASTER_PORT")
+        self.assertEqual(out, "11 16 3 1 a 29500\n")
+
+    def test_env_says_what_the_first_process_would_be_told(self):
+        out, _ = self.finish(self.start("env", env={**CONTRACT, "NPROC_PER_NODE": "4"}), 0)
+        told = dict(line.split("=", 1) for line in out.splitlines())
+        self.assertEqual([told[name] for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "GROUP_RANK", "MASTER_ADDR")],
+                         ["4", "8", "0", "1", "job-worker-0.job"])
+
+    def test_env_explains_each_value(self):
+        out, _ = self.finish(self.start("env", "--explain", env={**CONTRACT, "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}), 0)
+        self.assertRegex(out, r"(?m)^convention +processes +set: LOCAL_RANK, LOCAL_WORLD_SIZE")
+        self.assertRegex(out, r"(?m)^ranks here +1 +RANK$")
+        self.assertRegex(out, r"(?m)^master address +job-worker-0.job +MASTER_ADDR$")
 
     # Output
 
@@ -392,6 +423,16 @@ class Launch(unittest.TestCase):
         self.assertFalse(os.path.exists(self.path("ran")))
         self.assertEqual(self.refused("launch", "--", "true", env={**CONTRACT, "WORLD_SIZE": None}, expect=78),
                          "trainer launch: WORLD_SIZE: is not set; it must be the number of workers")
+
+    def test_a_second_launcher_is_refused(self):
+        env = {**CONTRACT, "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+        self.assertEqual(self.refused("launch", "--", "true", env=env, expect=78),
+                         "trainer launch: LOCAL_RANK: is \"0\": a launcher has started this process already; it must be "
+                         "unset here, or the command be run without trainer launch")
+
+    def test_env_refuses_as_launch_does(self):
+        self.assertEqual(self.refused("env", env={**CONTRACT, "NNODES": "3", "TRAININGJOB_UID": "u"}, expect=78),
+                         "trainer env: NNODES: is \"3\" with WORLD_SIZE 2; both say the same thing and must be equal")
 
     def test_wrong_usage(self):
         self.assertEqual(self.refused("launch", "--nproc", "x", "--", "true", expect=64),

@@ -20,7 +20,7 @@ Result<LaunchPlan> plan(const Variables& variables, WorkerHost host, NprocChoice
     return found->second;
   };
   if (host.free_port == 0) host.free_port = 29999;
-  return plan_launch(lookup, nproc, host);
+  return plan_launch(lookup, {.nproc = nproc}, host);
 }
 
 Variables with(Variables variables, const std::string& name, const std::string& value) {
@@ -68,7 +68,7 @@ TEST(LaunchPlan, the_number_of_processes_has_an_order_of_sources) {
     const auto made = plan(c.variables, {.gpus = c.gpus, .cores = 1}, c.choice);
     ASSERT_TRUE(made.ok()) << describe(made.error());
     EXPECT_EQ(made->processes.size(), c.count) << c.origin;
-    EXPECT_EQ(made->nproc_origin, c.origin);
+    EXPECT_EQ(made->identity.nproc.origin, c.origin);
   }
 }
 
@@ -95,29 +95,6 @@ TEST(LaunchPlan, one_line_says_what_was_decided_and_from_what) {
   EXPECT_EQ(describe(*made),
             "worker 1 of 2 (WORLD_SIZE and RANK), 8 processes (NPROC_PER_NODE), 16 in all, "
             "0 GPUs visible, master job-0.job:29500, OMP_NUM_THREADS=2");
-}
-
-TEST(LaunchPlan, contradictions_are_refused) {
-  struct Case {
-    Variables variables;
-    std::string error;
-  };
-  const std::vector<Case> cases = {
-      {with(kSecondOfTwo, "LOCAL_RANK", "0"),
-       "LOCAL_RANK: is \"0\": a launcher has started this process already; it must be unset here, "
-       "or the command be run without trainer launch"},
-      {with(kSecondOfTwo, "NPROC_PER_NODE", "2000"),
-       "NPROC_PER_NODE: is 2000; it must be a number of processes from 1 to 1024"},
-      {with(kSecondOfTwo, "NPROC_PER_NODE", "none"),
-       "NPROC_PER_NODE: is \"none\"; it must be \"auto\" or a number of processes from 1"},
-      {with(with(kSecondOfTwo, "NPROC_PER_NODE", "1000"), "WORLD_SIZE", "2147483647"),
-       "WORLD_SIZE: is 2147483647; with 1000 processes per worker it must be at most 2147483"},
-      {with(kSecondOfTwo, "RANK", "2"), "RANK: is 2 with WORLD_SIZE 2; it must be from 0 to 1"},
-  };
-  for (const Case& c : cases) {
-    const auto made = plan(c.variables, {});
-    EXPECT_EQ(made ? "accepted" : describe(made.error()), c.error);
-  }
 }
 
 }  // namespace

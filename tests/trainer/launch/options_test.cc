@@ -21,21 +21,20 @@ std::string error_of(const Words& words) {
 }
 
 TEST(Options, launch_has_defaults) {
-  EXPECT_EQ(
-      launch_of({"launch", "--", "python3", "train.py"}),
-      (LaunchOptions{
-          .nproc = {}, .grace = std::chrono::seconds(30), .command = {"python3", "train.py"}}));
+  EXPECT_EQ(launch_of({"launch", "--", "python3", "train.py"}),
+            (LaunchOptions{.grace = std::chrono::seconds(30), .command = {"python3", "train.py"}}));
 }
 
 TEST(Options, launch_takes_values_with_and_without_equals) {
-  const LaunchOptions expected{
-      .nproc = {NprocChoice::Source::fixed, 2}, .grace = std::chrono::seconds(5), .command = {"a"}};
+  const LaunchOptions expected{.identity = {.nproc = {NprocChoice::Source::fixed, 2}},
+                               .grace = std::chrono::seconds(5),
+                               .command = {"a"}};
   EXPECT_EQ(launch_of({"launch", "--nproc", "2", "--grace-seconds", "5", "--", "a"}), expected);
   EXPECT_EQ(launch_of({"launch", "--nproc=2", "--grace-seconds=5", "a"}), expected);
 }
 
 TEST(Options, nproc_auto_counts_devices) {
-  EXPECT_EQ(launch_of({"launch", "--nproc", "auto", "--", "a"}).nproc.source,
+  EXPECT_EQ(launch_of({"launch", "--nproc", "auto", "--", "a"}).identity.nproc.source,
             NprocChoice::Source::count_devices);
 }
 
@@ -58,9 +57,50 @@ TEST(Options, help_and_version_are_shown) {
             std::string::npos);
 }
 
+TEST(Options, the_place_is_said_to_launch_and_to_env_alike) {
+  const IdentityOptions expected{.place = {.world_size = 16,
+                                           .gpus_per_node = 8,
+                                           .rank = 9,
+                                           .local_rank = 1,
+                                           .node_rank = 1,
+                                           .master_port = 4000,
+                                           .master_addr = "a"},
+                                 .convention = Convention::pet};
+  Words flags{"--world-size",
+              "16",
+              "--gpus-per-node=8",
+              "--rank",
+              "9",
+              "--local-rank",
+              "1",
+              "--node-rank",
+              "1",
+              "--master-port",
+              "4000",
+              "--master-addr",
+              "a",
+              "--convention",
+              "pet"};
+  flags.insert(flags.begin(), "env");
+  const auto env = parse(flags);
+  ASSERT_TRUE(env.ok()) << describe(env.error());
+  EXPECT_EQ(std::get<EnvOptions>(*env), (EnvOptions{.identity = expected, .explain = false}));
+  flags[0] = "launch";
+  flags.insert(flags.end(), {"--", "run"});
+  EXPECT_EQ(launch_of(flags).identity, expected);
+}
+
 TEST(Options, wrong_ones_are_named) {
-  EXPECT_EQ(error_of({}), "trainer: no command; it must be launch or train");
-  EXPECT_EQ(error_of({"lunch"}), "trainer: \"lunch\" is not a command; it must be launch or train");
+  EXPECT_EQ(error_of({"env", "--rank", "-1"}),
+            "--rank: is \"-1\"; it must be a whole number from 0");
+  EXPECT_EQ(error_of({"env", "--convention", "mpi"}),
+            "--convention: is \"mpi\"; it must be workers, processes, pet, nnodes, slurm or none");
+  EXPECT_EQ(error_of({"env", "--grace-seconds", "1"}),
+            "--grace-seconds: is not an option of trainer env; see trainer env --help");
+  EXPECT_EQ(error_of({"env", "train.py"}), "train.py: is not an option of trainer env");
+  EXPECT_EQ(error_of({}), "trainer: no command; it must be launch, env or train");
+  EXPECT_EQ(error_of({"lunch"}),
+            "trainer: \"lunch\" is not a command; it must be launch, env or train");
   EXPECT_EQ(error_of({"launch"}),
             "trainer launch: no command; give one after --, as in trainer launch -- python3 "
             "train.py");
