@@ -23,6 +23,11 @@ std::string dump(const Outcome& outcome) {
 
 }  // namespace
 
+bool is_permanent(int code) {
+  using namespace exit_code;
+  return code == kUsage || code == kBadData || code == kBadConfig;
+}
+
 std::string describe_exit_code(int code) {
   switch (code) {
     case exit_code::kDone: return "done";

@@ -25,6 +25,9 @@ inline constexpr int kBadConfig = 78;    // EX_CONFIG: a retry gives the same an
 inline constexpr int kSignalBase = 128;  // 128+n: ended by signal n
 }  // namespace exit_code
 
+/// A retry gives the same answer.
+bool is_permanent(int code);
+
 /// "bad configuration", "killed by signal 9 (SIGKILL)", "exit code 3": for people.
 std::string describe_exit_code(int code);
 

@@ -5,6 +5,14 @@
 namespace tj {
 namespace {
 
+TEST(ExitCodes, what_a_retry_can_not_mend_is_permanent) {
+  for (const int code : {exit_code::kUsage, exit_code::kBadData, exit_code::kBadConfig})
+    EXPECT_TRUE(is_permanent(code)) << code;
+  for (const int code : {1, exit_code::kRendezvous, exit_code::kInternal, exit_code::kInterrupted,
+                         exit_code::kPeerLost, exit_code::kSignalBase + 9})
+    EXPECT_FALSE(is_permanent(code)) << code;
+}
+
 TEST(Outcome, what_the_trainer_writes_the_operator_reads) {
   const Outcome full{.reason = "PeerLost",
                      .message = "rank 1 went away: \"reset\"\n",

@@ -1,5 +1,6 @@
 #include "trainer/launch/launch.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -38,6 +39,13 @@ Result<LaunchPlan> plan_to_launch(const LaunchOptions& options) {
                                      "\": a launcher has started this process already; it must be "
                                      "unset here, or the command be run without trainer launch");
   }
+  if (options.max_restarts > 0 && id.job_uid.origin == names::kEnvJobUid) {
+    return invalid("--max-restarts", "is " + std::to_string(options.max_restarts) +
+                                         " in a job of the operator, which restarts all workers "
+                                         "together; it must not be given: " +
+                                         "spec.runPolicy.maxRestarts says how often");
+  }
+  plan->max_restarts = options.max_restarts;
   return plan;
 }
 
@@ -87,19 +95,36 @@ int fail_to_plan(const Error& error) {
               is_our_fault ? "LaunchFailed" : "BadConfig", error);
 }
 
+bool is_asked_to_stop(SignalQueue& signals) {
+  const auto arrived = signals.read_all();
+  return std::ranges::any_of(arrived, asks_to_stop);
+}
+
+/// False at the end: nothing failed, nobody wants another try, or there is none left.
+bool wants_restart(const LaunchEnd& end, const LaunchPlan& plan, SignalQueue& signals) {
+  if (!end.blamed || end.stop_signal || plan.restarts == plan.max_restarts) return false;
+  return !is_permanent(end.blamed->exit_code) && !is_asked_to_stop(signals);
+}
+
 }  // namespace
 
 int launch(const LaunchOptions& options) {
   SignalQueue signals;  // first, so that no signal is missed
-  const auto plan = plan_to_launch(options);
+  auto plan = plan_to_launch(options);
   if (!plan) return fail_to_plan(plan.error());
   say(describe(*plan));
   for (const std::string& note : plan->identity.notes) say(note);
-  const WordFiles words;
-  const LaunchEnd end = supervise(
-      {.plan = *plan, .command = options.command, .grace = options.grace, .words = words}, signals);
-  if (end.start_error) return fail_to_start(*end.start_error);
-  return report(end, words);
+  for (;;) {
+    const WordFiles words;
+    const LaunchEnd end = supervise(
+        {.plan = *plan, .command = options.command, .grace = options.grace, .words = words},
+        signals);
+    if (end.start_error) return fail_to_start(*end.start_error);
+    if (!wants_restart(end, *plan, signals)) return report(end, words);
+    plan = restarted(*plan);
+    say(describe_failure(*end.blamed, words.read(end.blamed->env.local_rank)) + "; restart " +
+        std::to_string(plan->restarts) + " of " + std::to_string(plan->max_restarts));
+  }
 }
 
 int show_env(const EnvOptions& options) {

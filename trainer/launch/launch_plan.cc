@@ -34,10 +34,16 @@ Result<LaunchPlan> plan_launch(const EnvLookup& lookup, const IdentityOptions& o
   return plan;
 }
 
+LaunchPlan restarted(LaunchPlan plan) {
+  ++plan.restarts;
+  for (ProcessEnv& process : plan.processes) ++process.attempt;
+  return plan;
+}
+
 std::vector<EnvVar> child_env(const LaunchPlan& plan, const ProcessEnv& process) {
   std::vector<EnvVar> env = to_env(process);
-  env.push_back({"TORCHELASTIC_RESTART_COUNT", "0"});
-  env.push_back({"TORCHELASTIC_MAX_RESTARTS", "0"});
+  env.push_back({"TORCHELASTIC_RESTART_COUNT", std::to_string(plan.restarts)});
+  env.push_back({"TORCHELASTIC_MAX_RESTARTS", std::to_string(plan.max_restarts)});
   if (plan.omp_threads) env.push_back({"OMP_NUM_THREADS", std::to_string(*plan.omp_threads)});
   return env;
 }

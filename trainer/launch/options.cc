@@ -48,6 +48,8 @@ constexpr std::string_view kLaunchHelp = R"(trainer launch: turns this worker in
   trainer launch [FLAGS] -- COMMAND...
 
   --grace-seconds S  time from SIGTERM to SIGKILL when processes must stop (default 30)
+  --max-restarts N   start all processes of this worker again after a failure, N times at most
+                     (default 0); for use without a cluster, where no operator does it
 )";
 
 constexpr std::string_view kLaunchNotes = R"(
@@ -186,6 +188,12 @@ Result<void> read_launch_option(Arguments& arguments, const std::string& name,
     const auto seconds = parse_int(name, *text, 0, kGraceSecondsMax);
     if (!seconds) return seconds.error();
     options.grace = std::chrono::seconds(*seconds);
+    return {};
+  }
+  if (name == "--max-restarts") {
+    const auto restarts = read_int(arguments, name, 0, kRestartsMax);
+    if (!restarts) return restarts.error();
+    options.max_restarts = *restarts;
     return {};
   }
   const auto known = read_identity_option(arguments, name, options.identity);

@@ -174,6 +174,43 @@ class Launch(unittest.TestCase):
         self.assertRegex(out, r"(?m)^ranks here +1 +RANK$")
         self.assertRegex(out, r"(?m)^master address +job-worker-0.job +MASTER_ADDR$")
 
+    # Restarts in place
+
+    def tries(self, *flags, script, expect):
+        counted = "echo $TORCHELASTIC_RESTART_COUNT ${TRAININGJOB_ATTEMPT:-0} > $D/try-$TORCHELASTIC_RESTART_COUNT-$RANK\n"
+        _, err = self.run_launch(*flags, "--", "sh", "-c", counted + script, expect=expect)
+        names = [name for name in os.listdir(self.folder) if name.startswith("try-") and name.endswith("-1")]
+        return [self.wait_for_files(name)[0] for name in sorted(names)], err
+
+    def test_a_failure_is_restarted_in_place_until_it_succeeds(self):
+        script = "[ $TORCHELASTIC_RESTART_COUNT = 2 ] && exit 0; [ $RANK = 1 ] && exit 5; exec sleep 1000"
+        tries, err = self.tries("--nproc", "2", "--max-restarts", "3", script=script, expect=0)
+        self.assertEqual(tries, ["0 0", "1 1", "2 2"])
+        for count in (1, 2):
+            self.assertIn(f"failed first: exit code 5; the others were stopped; restart {count} of 3", err)
+        self.assertFalse(os.path.exists(self.words))
+
+    def test_restarts_run_out(self):
+        tries, err = self.tries("--nproc", "2", "--max-restarts", "1", script="[ $RANK = 1 ] && exit 5; exec sleep 1000",
+                                expect=5)
+        self.assertEqual(tries, ["0 0", "1 1"])
+        self.assertEqual(self.last_line(err), "trainer launch: rank 1 (local rank 1, pid P) failed first: exit code 5; "
+                                              "the others were stopped")
+        self.assertEqual((self.outcome()["rank"], self.outcome()["attempt"]), (1, 1))
+
+    def test_what_a_retry_can_not_mend_is_not_restarted(self):
+        tries, _ = self.tries("--nproc", "2", "--max-restarts", "3", script="[ $RANK = 1 ] && exit 78; exec sleep 1000",
+                              expect=78)
+        self.assertEqual(tries, ["0 0"])
+
+    def test_asked_to_stop_it_does_not_restart(self):
+        process = self.start("launch", "--nproc", "1", "--max-restarts", "3", "--", "sh", "-c",
+                             "echo >> $D/up; exec sleep 1000")
+        self.wait_for_files("up")
+        process.send_signal(signal.SIGTERM)
+        _, err = self.finish(process, 143)
+        self.assertNotIn("restart", err)
+
     # Output
 
     def test_the_output_of_one_process_is_untouched(self):
@@ -429,6 +466,12 @@ class Launch(unittest.TestCase):
         self.assertEqual(self.refused("launch", "--", "true", env=env, expect=78),
                          "trainer launch: LOCAL_RANK: is \"0\": a launcher has started this process already; it must be "
                          "unset here, or the command be run without trainer launch")
+
+    def test_restarts_are_the_operators_where_there_is_one(self):
+        error = self.refused("launch", "--max-restarts", "2", "--", "true", env={**CONTRACT, "TRAININGJOB_UID": "u"},
+                             expect=78)
+        self.assertEqual(error, "trainer launch: --max-restarts: is 2 in a job of the operator, which restarts all "
+                                "workers together; it must not be given: spec.runPolicy.maxRestarts says how often")
 
     def test_env_refuses_as_launch_does(self):
         self.assertEqual(self.refused("env", env={**CONTRACT, "NNODES": "3", "TRAININGJOB_UID": "u"}, expect=78),

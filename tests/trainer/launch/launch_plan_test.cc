@@ -97,5 +97,17 @@ TEST(LaunchPlan, one_line_says_what_was_decided_and_from_what) {
             "0 GPUs visible, master job-0.job:29500, OMP_NUM_THREADS=2");
 }
 
+TEST(LaunchPlan, a_restart_is_another_attempt_of_the_same_ranks) {
+  auto first = *plan(with(kSecondOfTwo, "TRAININGJOB_ATTEMPT", "4"), {.cores = 1});
+  first.max_restarts = 3;
+  const auto again = restarted(restarted(first));
+  Variables variables;
+  for (const EnvVar& var : child_env(again, again.processes[0])) variables[var.name] = var.value;
+  EXPECT_EQ(variables["RANK"], "1");
+  EXPECT_EQ(variables["TRAININGJOB_ATTEMPT"], "6");
+  EXPECT_EQ(variables["TORCHELASTIC_RESTART_COUNT"], "2");
+  EXPECT_EQ(variables["TORCHELASTIC_MAX_RESTARTS"], "3");
+}
+
 }  // namespace
 }  // namespace tj::trainer

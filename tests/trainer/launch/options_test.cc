@@ -28,9 +28,13 @@ TEST(Options, launch_has_defaults) {
 TEST(Options, launch_takes_values_with_and_without_equals) {
   const LaunchOptions expected{.identity = {.nproc = {NprocChoice::Source::fixed, 2}},
                                .grace = std::chrono::seconds(5),
+                               .max_restarts = 3,
                                .command = {"a"}};
-  EXPECT_EQ(launch_of({"launch", "--nproc", "2", "--grace-seconds", "5", "--", "a"}), expected);
-  EXPECT_EQ(launch_of({"launch", "--nproc=2", "--grace-seconds=5", "a"}), expected);
+  EXPECT_EQ(launch_of({"launch", "--nproc", "2", "--grace-seconds", "5", "--max-restarts", "3",
+                       "--", "a"}),
+            expected);
+  EXPECT_EQ(launch_of({"launch", "--nproc=2", "--grace-seconds=5", "--max-restarts=3", "a"}),
+            expected);
 }
 
 TEST(Options, nproc_auto_counts_devices) {
