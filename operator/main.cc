@@ -30,6 +30,8 @@ using boost::asio::io_context;
 // Answers in flight are waited for; what comes later, the next operator finds out by itself.
 constexpr std::chrono::seconds kStopMax{5};
 constexpr std::chrono::milliseconds kStopCheck{20};
+// A list, and a burst of jobs, need many times what is kept of them.
+constexpr std::chrono::seconds kTrimInterval{20};
 
 int fail(const Error& error, int code) {
   std::fprintf(stderr, "trainingjob-operator: %s\n", describe(error).c_str());
@@ -118,6 +120,24 @@ class Stop {
   bool begun_ = false;
 };
 
+/// What is free in the heap is not given back by itself while something above it is in use.
+class HeapTrim {
+ public:
+  explicit HeapTrim(io_context& loop) : timer_(loop) { wait(); }
+
+ private:
+  void wait() {
+    timer_.expires_after(kTrimInterval);
+    timer_.async_wait([this](const boost::system::error_code& error) {
+      if (error) return;
+      malloc_trim(0);
+      wait();
+    });
+  }
+
+  boost::asio::steady_timer timer_;
+};
+
 int run(const OperatorOptions& options) {
   mallopt(M_ARENA_MAX, 1);  // two threads: a heap for each would hold what the other gave back
   set_up_log(options.log_level);
@@ -146,6 +166,7 @@ int run(const OperatorOptions& options) {
                             .metrics = [&] { return metrics.text(); }});
   if (!health) return fail(health.error(), exit_code::kBadConfig);
   Stop stop(loop, controller);
+  const HeapTrim heap_trim(loop);
 
   spdlog::info("msg=starting version={} server={} config={} namespace={} listen={}", TJ_VERSION,
                config->server, log_value(config->source), options.ns.empty() ? "*" : options.ns,

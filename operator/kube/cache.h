@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "operator/api/types.h"
@@ -40,12 +41,17 @@ class Cache {
     return found == objects_.end() ? nullptr : &found->second;
   }
 
-  /// A complete list taken at `list_version`. Returns every object that changed, in its old and its
-  /// new form.
-  std::vector<T> replace(std::vector<T> listed, const std::string& list_version) {
+  /// A list is read from here on. Nothing changes before it is complete.
+  void begin_list() { listed_.clear(); }
+  void add_listed(T object) {
+    ObjectKey key = meta_of(object).key();
+    listed_.insert_or_assign(std::move(key), std::move(object));
+  }
+  /// The list, taken at `list_version`, is complete. Returns every object that changed, in its old
+  /// and its new form.
+  std::vector<T> end_list(const std::string& list_version) {
     seen_version_ = std::max(seen_version_, version_number(list_version));
-    std::map<ObjectKey, T> next;
-    for (auto& object : listed) next.insert_or_assign(meta_of(object).key(), std::move(object));
+    std::map<ObjectKey, T> next = std::exchange(listed_, {});
     std::vector<T> changed;
     for (auto& [key, old] : objects_) {
       const auto now = next.find(key);
@@ -104,6 +110,7 @@ class Cache {
   }
 
   std::map<ObjectKey, T> objects_;
+  std::map<ObjectKey, T> listed_;   // so far, by a list that is not complete
   std::uint64_t seen_version_ = 0;  // the newest that the stream or a list has shown
 };
 

@@ -84,7 +84,6 @@ WatchStep Watcher::start() { return list_from_start(); }
 
 WatchStep Watcher::list_from_start() {
   state_ = State::listing;
-  listed_ = {};
   pages_ = 0;
   return {.deltas = {}, .command = StartList{}, .relist_reason = {}};
 }
@@ -107,7 +106,6 @@ std::chrono::milliseconds Watcher::next_delay(const Error& error) {
 
 WatchStep Watcher::wait(State next, const Error& error, std::string relist_reason) {
   state_ = next;
-  listed_ = {};
   return {.deltas = {},
           .command = WaitThenStep{next_delay(error)},
           .relist_reason = std::move(relist_reason)};
@@ -144,15 +142,19 @@ WatchStep Watcher::on_list(const Result<std::string>& page) {
   if (!parsed) return wait(State::waiting_to_list, parsed.error(), "malformed");
   if (++pages_ > kPagesMax) return wait(State::waiting_to_list, Error{}, "malformed");
 
-  std::move(parsed->objects.begin(), parsed->objects.end(), std::back_inserter(listed_));
-  if (!parsed->continue_token.empty()) {
-    return {.deltas = {}, .command = StartList{parsed->continue_token}, .relist_reason = {}};
+  const bool is_last = parsed->continue_token.empty();
+  if (is_last) resource_version_ = parsed->resource_version;
+  Replace delta{.objects = std::move(parsed->objects),
+                .resource_version = is_last ? resource_version_ : "",
+                .continues = pages_ > 1};
+  WatchStep step;
+  if (is_last) {
+    synced_ = true;
+    step = watch_from_last();
+  } else {
+    step.command = StartList{parsed->continue_token};
   }
-  resource_version_ = parsed->resource_version;
-  synced_ = true;
-  WatchStep step = watch_from_last();
-  step.deltas.push_back(Replace{std::move(listed_), resource_version_});
-  listed_ = {};
+  step.deltas.push_back(std::move(delta));
   return step;
 }
 

@@ -34,9 +34,11 @@ struct WaitThenStep {
 using WatchCommand = std::variant<StartList, StartWatch, WaitThenStep>;
 
 /// What the cache must learn. `objects` and `object` are JSON texts, without managedFields.
+/// A page of a list. What the list does not name is no more, which is known with its last page.
 struct Replace {
   std::vector<std::string> objects;
-  std::string resource_version;
+  std::string resource_version;  // empty: more pages follow
+  bool continues = false;        // the page before
   bool operator==(const Replace&) const = default;
 };
 struct Upsert {
@@ -97,8 +99,7 @@ class Watcher {
 
   State state_ = State::listing;
   std::string resource_version_;
-  std::vector<std::string> listed_;  // of the list in progress
-  int pages_ = 0;
+  int pages_ = 0;  // of the list in progress
   std::chrono::milliseconds backoff_{kBackoffMin};
   int resumes_ = 0;          // streams that failed since the last line
   bool line_seen_ = true;    // by the open stream

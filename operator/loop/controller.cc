@@ -1,6 +1,5 @@
 #include "operator/loop/controller.h"
 
-#include <malloc.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -28,8 +27,6 @@ namespace {
 constexpr std::size_t kJobsInWorkMax = 16;
 // A server's wish to be left alone is granted up to here.
 constexpr std::chrono::milliseconds kRetryAfterMax{120'000};
-// After a list; by then its jobs have been looked at.
-constexpr std::chrono::milliseconds kTrimAfter{5'000};
 
 }  // namespace
 
@@ -187,9 +184,6 @@ std::string Controller::Impl::not_ready_reason() const {
 
 void Controller::Impl::learn(Resource resource, const WatchDelta& delta) {
   for (const ObjectKey& key : view_.apply(resource, delta)) queue_.add(key, alarm_.now());
-  // A list is many times what is kept of it; what is free in the heap is not yet given back.
-  const bool is_list = std::holds_alternative<Replace>(delta);
-  if (is_list) alarm_.set_after("memory", kTrimAfter, [] { malloc_trim(0); });
   pump_later();
 }
 

@@ -100,7 +100,9 @@ Plan Reconciler::decide(const TrainingJob& job) {
 void Reconciler::create_children(Pass pass) {
   const TrainingJob job = pass.job;
   const std::vector<Action> actions = pass.plan.actions;
+  ++creating_;
   applier_.create(job, actions, [this, pass = std::move(pass)](ApplyOutcome outcome) mutable {
+    --creating_;
     const TrainingJob* now = view_.jobs().find(pass.job.meta.key());
     if (now == nullptr || now->meta.uid != pass.job.meta.uid) return pass.done({});
     Memory& memory = memory_of(*now);
@@ -119,11 +121,24 @@ void Reconciler::create_children(Pass pass) {
   });
 }
 
+/// Zero: the status is written now, if it has changed. Of 100 jobs that come at once, each patch
+/// would cost the API server as much as two pods.
+std::chrono::milliseconds Reconciler::wait_to_write(const Pass& pass) {
+  const JobStatus& before = pass.job.status;
+  const JobStatus& after = pass.plan.status;
+  const bool is_urgent = is_urgent_change(before, after);
+  const bool others_first = creating_ > 0 && (!is_urgent || is_on_its_way(before, after));
+  if ((is_urgent && !others_first) || is_same_status(before, after)) return {};
+  const CountsPace& pace = memory_of(pass.job).counts_pace;
+  const SteadyTime now = alarm_.now();
+  const std::chrono::milliseconds none{0};
+  return std::max(is_urgent ? none : pace.wait(now),
+                  others_first ? pace.wait_beside_creations(now) : none);
+}
+
 void Reconciler::write_status(Pass pass) {
-  const auto wait = memory_of(pass.job).counts_pace.wait(alarm_.now());
-  const bool may_wait = wait.count() > 0 && !is_urgent_change(pass.job.status, pass.plan.status) &&
-                        !is_same_status(pass.job.status, pass.plan.status);
-  if (may_wait) {
+  const auto wait = wait_to_write(pass);
+  if (wait.count() > 0) {
     requeue_by(pass.outcome, wait);
     return remove_children(std::move(pass));
   }

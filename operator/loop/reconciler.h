@@ -66,6 +66,7 @@ class Reconciler {
   Memory& memory_of(const TrainingJob& job);
   Plan decide(const TrainingJob& job);
   void create_children(Pass pass);
+  std::chrono::milliseconds wait_to_write(const Pass& pass);
   void write_status(Pass pass);
   void status_written(Pass pass, const StatusOutcome& status);
   void remove_children(Pass pass);
@@ -82,6 +83,7 @@ class Reconciler {
   StatusWriter status_writer_;
   EventOutbox events_;
   PodNewsReader news_reader_;
+  int creating_ = 0;                    // jobs whose children are being created
   std::map<ObjectKey, Memory> memory_;  // of jobs that are in the View
 };
 

@@ -41,6 +41,12 @@ std::chrono::milliseconds CountsPace::wait(SteadyTime now) const {
   return std::chrono::ceil<std::chrono::milliseconds>(*written_ + interval_ - now);
 }
 
+std::chrono::milliseconds CountsPace::wait_beside_creations(SteadyTime now) const {
+  if (!written_ || now >= *written_ + kBesideCreationsMax) return {};
+  const auto left = *written_ + kBesideCreationsMax - now;
+  return std::min(std::chrono::ceil<std::chrono::milliseconds>(left), kLookAgain);
+}
+
 void CountsPace::written(bool was_urgent, SteadyTime now) {
   written_ = now;
   interval_ = was_urgent ? kIntervalMin : std::min(interval_ * 2, kIntervalMax);

@@ -40,8 +40,14 @@ class CountsPace {
   static constexpr std::chrono::milliseconds kIntervalMin{1'000};
   static constexpr std::chrono::milliseconds kIntervalMax{60'000};
 
+  /// For so long after a write pods of other jobs go first.
+  static constexpr std::chrono::milliseconds kBesideCreationsMax{10'000};
+  static constexpr std::chrono::milliseconds kLookAgain{1'000};
+
   /// Zero: now.
   std::chrono::milliseconds wait(SteadyTime now) const;
+  /// Zero: though others create pods. Else until it is worth while to ask again.
+  std::chrono::milliseconds wait_beside_creations(SteadyTime now) const;
   void written(bool was_urgent, SteadyTime now);
 
  private:

@@ -40,11 +40,12 @@ ObjectKey job_of(const Service& service) { return {service.meta.ns, service.job_
 template <typename T>
 std::vector<T> feed(Cache<T>& cache, Result<T> (*from_json)(const json&), const WatchDelta& delta) {
   if (const auto* list = std::get_if<Replace>(&delta)) {
-    std::vector<T> objects;
+    if (!list->continues) cache.begin_list();
     for (const std::string& text : list->objects) {
-      if (auto object = read(from_json, text)) objects.push_back(*std::move(object));
+      if (auto object = read(from_json, text)) cache.add_listed(*std::move(object));
     }
-    return cache.replace(std::move(objects), list->resource_version);
+    if (list->resource_version.empty()) return {};
+    return cache.end_list(list->resource_version);
   }
   if (const auto* upsert = std::get_if<Upsert>(&delta)) {
     auto object = read(from_json, upsert->object);

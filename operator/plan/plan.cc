@@ -75,7 +75,8 @@ void set_conditions(JobStatus& status, TimePoint now) {
   }
 }
 
-/// Puts the verdict into the plan's status; a change of phase, reason or attempt is an event.
+/// Puts the verdict into the plan's status; a change of phase, reason or attempt is an event, but
+/// for the step that follows from the event before.
 void conclude(Plan& plan, const Verdict& verdict, const Observed& observed) {
   JobStatus& status = plan.status;
   const JobStatus& before = observed.job.status;
@@ -90,7 +91,8 @@ void conclude(Plan& plan, const Verdict& verdict, const Observed& observed) {
   }
   set_conditions(status, observed.now);
   const bool is_restart = before.restarts != status.restarts;
-  const bool is_news = before.phase != status.phase || before.reason != status.reason || is_restart;
+  const bool is_changed = before.phase != status.phase || before.reason != status.reason;
+  const bool is_news = is_restart || (is_changed && !is_on_its_way(before, status));
   const bool is_warning =
       status.phase == Phase::failed || is_restart || observed.create_error.has_value();
   if (is_news) plan.events.push_back({is_warning, status.reason, status.message});
@@ -432,6 +434,11 @@ bool is_behind_its_pods(const Observed& observed) {
 
 bool needs_nodes(const TrainingJob& job) {
   return job.status.workers.active > 0 || job.status.workers.terminating > 0;
+}
+
+bool is_on_its_way(const JobStatus& before, const JobStatus& after) {
+  return after.reason == reason::kWaitingForWorkers &&
+         (before.reason == reason::kCreatingWorkers || before.phase == Phase::restarting);
 }
 
 bool is_managed_elsewhere(const TrainingJob& job) {

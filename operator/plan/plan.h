@@ -84,6 +84,9 @@ Plan plan(const Observed& observed);
 /// Nodes decide something for this job: it has pods that have not ended.
 bool needs_nodes(const TrainingJob& job);
 
+/// From having asked for workers to waiting for them: a step that follows by itself, and no news.
+bool is_on_its_way(const JobStatus& before, const JobStatus& after);
+
 /// Another controller looks after this job (runPolicy.managedBy): nothing of it is ours to touch.
 bool is_managed_elsewhere(const TrainingJob& job);
 

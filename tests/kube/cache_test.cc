@@ -15,6 +15,12 @@ Service service(const std::string& name, const std::string& version,
   object.meta = {.name = name, .ns = "ns", .uid = uid, .resource_version = version};
   return object;
 }
+std::vector<Service> replace(Cache<Service>& cache, const std::vector<Service>& listed,
+                             const std::string& list_version) {
+  cache.begin_list();
+  for (const Service& each : listed) cache.add_listed(each);
+  return cache.end_list(list_version);
+}
 std::string version_in(const Cache<Service>& cache, const std::string& name) {
   const Service* found = cache.find({"ns", name});
   return found == nullptr ? "absent" : found->meta.resource_version;
@@ -22,10 +28,10 @@ std::string version_in(const Cache<Service>& cache, const std::string& name) {
 
 TEST(Cache, replace_tells_what_came_changed_and_went) {
   Cache<Service> cache;
-  EXPECT_EQ(cache.replace({service("a", "1"), service("b", "2"), service("c", "3")}, "5").size(),
-            3U);
+  const auto first = replace(cache, {service("a", "1"), service("b", "2"), service("c", "3")}, "5");
+  EXPECT_EQ(first.size(), 3U);
   const auto changed =
-      cache.replace({service("a", "1"), service("b", "7"), service("d", "8")}, "9");
+      replace(cache, {service("a", "1"), service("b", "7"), service("d", "8")}, "9");
   EXPECT_THAT(changed, ElementsAre(service("b", "2"), service("c", "3"), service("b", "7"),
                                    service("d", "8")));
   EXPECT_EQ(cache.objects().size(), 3U);
@@ -33,13 +39,23 @@ TEST(Cache, replace_tells_what_came_changed_and_went) {
 
 TEST(Cache, an_equal_list_changes_nothing) {
   Cache<Service> cache;
-  cache.replace({service("a", "1")}, "5");
-  EXPECT_THAT(cache.replace({service("a", "1")}, "6"), IsEmpty());
+  replace(cache, {service("a", "1")}, "5");
+  EXPECT_THAT(replace(cache, {service("a", "1")}, "6"), IsEmpty());
+}
+
+TEST(Cache, a_list_that_breaks_off_leaves_nothing) {
+  Cache<Service> cache;
+  replace(cache, {service("a", "1")}, "5");
+  cache.begin_list();
+  cache.add_listed(service("b", "6"));
+  EXPECT_EQ(cache.objects().size(), 1U);
+  replace(cache, {service("a", "1")}, "7");
+  EXPECT_EQ(version_in(cache, "b"), "absent");
 }
 
 TEST(Cache, our_own_write_is_seen_before_the_stream_brings_it) {
   Cache<Service> cache;
-  cache.replace({}, "5");
+  replace(cache, {}, "5");
   EXPECT_TRUE(cache.wrote(service("a", "8")));
   EXPECT_EQ(version_in(cache, "a"), "8");
   EXPECT_FALSE(cache.upsert(service("a", "8"))) << "the stream brings what is known";
@@ -47,7 +63,7 @@ TEST(Cache, our_own_write_is_seen_before_the_stream_brings_it) {
 
 TEST(Cache, an_answer_that_comes_after_the_deletion_does_not_bring_it_back) {
   Cache<Service> cache;
-  cache.replace({}, "5");
+  replace(cache, {}, "5");
   cache.upsert(service("a", "8"));
   EXPECT_TRUE(cache.erase(service("a", "9")));
   EXPECT_FALSE(cache.wrote(service("a", "8")));
@@ -56,13 +72,13 @@ TEST(Cache, an_answer_that_comes_after_the_deletion_does_not_bring_it_back) {
 
 TEST(Cache, a_list_older_than_our_write_does_not_undo_it) {
   Cache<Service> cache;
-  cache.replace({service("old", "3")}, "5");
+  replace(cache, {service("old", "3")}, "5");
   cache.wrote(service("new", "8"));
   cache.wrote(service("old", "9"));
-  EXPECT_THAT(cache.replace({service("old", "3")}, "6"), IsEmpty());
+  EXPECT_THAT(replace(cache, {service("old", "3")}, "6"), IsEmpty());
   EXPECT_EQ(version_in(cache, "new"), "8");
   EXPECT_EQ(version_in(cache, "old"), "9");
-  EXPECT_THAT(cache.replace({}, "10"), ElementsAre(service("new", "8"), service("old", "9")));
+  EXPECT_THAT(replace(cache, {}, "10"), ElementsAre(service("new", "8"), service("old", "9")));
 }
 
 TEST(Cache, a_deletion_takes_only_the_object_it_names) {
@@ -81,7 +97,7 @@ TEST(Cache, older_states_from_the_stream_are_ignored) {
 
 TEST(Cache, versions_without_an_order_follow_the_stream) {
   Cache<Service> cache;
-  cache.replace({service("a", "x1")}, "x2");
+  replace(cache, {service("a", "x1")}, "x2");
   EXPECT_TRUE(cache.upsert(service("a", "x0")));
   EXPECT_FALSE(cache.wrote(service("a", "x9")));
   EXPECT_EQ(version_in(cache, "a"), "x0");

@@ -284,7 +284,7 @@ class Follower {
   void take(const WatchStep& step) {
     for (const WatchDelta& delta : step.deltas) {
       if (const auto* all = std::get_if<Replace>(&delta)) {
-        names.clear();
+        if (!all->continues) names.clear();
         for (const std::string& object : all->objects) names.insert(name_of(object));
       }
       if (const auto* one = std::get_if<Upsert>(&delta)) names.insert(name_of(one->object));

@@ -45,7 +45,9 @@ std::string text(const WatchStep& step) {
   };
   for (const WatchDelta& delta : step.deltas) {
     if (const auto* all = std::get_if<Replace>(&delta)) {
-      out << "replace " << all->resource_version << ":";
+      out << (all->continues ? "and" : "replace");
+      if (!all->resource_version.empty()) out << ' ' << all->resource_version;
+      out << ':';
       for (const std::string& each : all->objects) out << ' ' << name(each);
       out << " | ";
     }
@@ -80,9 +82,10 @@ Watcher watching() {
 TEST(Watcher, lists_pages_then_watches_from_the_list_version) {
   Watcher watcher;
   EXPECT_EQ(text(watcher.start()), "list");
-  EXPECT_EQ(text(watcher.on_list(page({object("a", 1), object("b", 2)}, 7, "t1"))), "list from t1");
+  EXPECT_EQ(text(watcher.on_list(page({object("a", 1), object("b", 2)}, 7, "t1"))),
+            "replace: a b | list from t1");
   EXPECT_FALSE(watcher.synced());
-  EXPECT_EQ(text(watcher.on_list(page({object("c", 3)}, 7))), "replace 7: a b c | watch 7");
+  EXPECT_EQ(text(watcher.on_list(page({object("c", 3)}, 7))), "and 7: c | watch 7");
   EXPECT_TRUE(watcher.synced());
 }
 

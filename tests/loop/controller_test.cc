@@ -206,9 +206,9 @@ TEST(Controller, records_events_after_the_status_they_tell_of) {
   world.create_job("a", 2);
   ASSERT_TRUE(world.pass_until([&] { return world.phase("a") == "Succeeded"; }));
   world.pass(1min);
-  EXPECT_THAT(world.event_reasons(), ElementsAre("CreatingWorkers", "WaitingForWorkers",
-                                                 "WorkersRunning", "WorkersSucceeded"));
-  EXPECT_EQ(world.requests("create events"), 4);
+  EXPECT_THAT(world.event_reasons(),
+              ElementsAre("CreatingWorkers", "WorkersRunning", "WorkersSucceeded"));
+  EXPECT_EQ(world.requests("create events"), 3);
 }
 
 TEST(Controller, delivers_an_event_that_the_server_was_too_busy_for) {
@@ -223,7 +223,7 @@ TEST(Controller, delivers_an_event_that_the_server_was_too_busy_for) {
   world.start_controller();
   world.create_job("a", 1);
   world.pass(5min);
-  EXPECT_EQ(world.event_reasons().size(), 4u);
+  EXPECT_EQ(world.event_reasons().size(), 3u);
 }
 
 TEST(Controller, counts_that_move_are_written_at_most_once_a_second) {

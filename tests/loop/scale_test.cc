@@ -38,6 +38,32 @@ TEST(Scale, a_job_of_n_workers_costs_n_plus_1_creates_and_as_many_status_writes_
   EXPECT_LE(large.status_writes, 11) << "its phases, and a count at 1, 3, 7, 15, 31 seconds";
 }
 
+TEST(Scale, the_pods_of_one_job_go_before_the_counts_of_another) {
+  World world;
+  world.api().set_request_fault([&](const Request& request) -> std::optional<RequestFault> {
+    const bool is_of_slow = request.resource == Resource::pods && request.verb == Verb::create &&
+                            request.body.find("slow-worker-1") != std::string::npos;
+    if (!is_of_slow) return std::nullopt;
+    return RequestFault{RequestFault::Kind::hold_answer, {}};
+  });
+  world.start_controller();
+  world.create_job("slow", 2);
+  world.settle();
+  world.create_job("a", 8);
+  world.pass(CountsPace::kBesideCreationsMax - 1s);
+  EXPECT_EQ(world.pod_names().size(), 10u);
+  EXPECT_EQ(world.phase("a"), "Pending");
+  EXPECT_EQ(world.requests("patch trainingjobs"), 2) << "what each begins with";
+  world.pass(1s);
+  EXPECT_EQ(world.phase("a"), "Starting") << "they don't wait for ever";
+  for (int rank = 0; rank < 8; ++rank) world.start_pod("a-worker-" + std::to_string(rank));
+  world.settle();
+  EXPECT_EQ(world.phase("a"), "Running") << "what somebody waits for is told at once";
+  world.api().release_answers();
+  world.settle();
+  EXPECT_EQ(world.phase("slow"), "Starting");
+}
+
 TEST(Scale, a_busy_server_is_obeyed_within_the_pass) {
   World world;
   world.options().requests_in_flight_max = 16;
@@ -91,6 +117,16 @@ TEST(CountsPace, doubles_the_wait_with_each_write_that_only_counts) {
             (std::vector<std::chrono::milliseconds>{1s, 2s, 4s, 8s, 16s, 32s, 60s, 60s, 60s}));
   pace.written(true, now);
   EXPECT_EQ(pace.wait(now), 1s);
+}
+
+TEST(CountsPace, lets_the_pods_of_others_go_first_for_a_while) {
+  CountsPace pace;
+  const SteadyTime now{1h};
+  EXPECT_EQ(pace.wait_beside_creations(now), 0ms) << "nothing has been said of it yet";
+  pace.written(true, now);
+  EXPECT_EQ(pace.wait_beside_creations(now), CountsPace::kLookAgain);
+  EXPECT_EQ(pace.wait_beside_creations(now + 9'900ms), 100ms);
+  EXPECT_EQ(pace.wait_beside_creations(now + CountsPace::kBesideCreationsMax), 0ms);
 }
 
 TEST(UrgentChange, is_whatever_somebody_waits_for) {
