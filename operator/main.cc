@@ -1,7 +1,6 @@
 // trainingjob-operator: reads its options, connects, and lets one thread look after all jobs until
 // it is asked to stop. An API server that can't be reached is waited for; a configuration that
 // can't be right ends the program at once, with the cause as its last line.
-#include <malloc.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -21,6 +20,7 @@
 #include "operator/loop/log_text.h"
 #include "operator/loop/metrics.h"
 #include "operator/loop/options.h"
+#include "operator/loop/resident_memory.h"
 
 namespace tj {
 namespace {
@@ -31,7 +31,7 @@ using boost::asio::io_context;
 constexpr std::chrono::seconds kStopMax{5};
 constexpr std::chrono::milliseconds kStopCheck{20};
 // A list, and a burst of jobs, need many times what is kept of them.
-constexpr std::chrono::seconds kTrimInterval{20};
+constexpr std::chrono::seconds kTrimInterval{30};
 
 int fail(const Error& error, int code) {
   std::fprintf(stderr, "trainingjob-operator: %s\n", describe(error).c_str());
@@ -120,17 +120,18 @@ class Stop {
   bool begun_ = false;
 };
 
-/// What is free in the heap is not given back by itself while something above it is in use.
-class HeapTrim {
+/// Gives back what the start and what bursts have needed.
+class MemoryTrim {
  public:
-  explicit HeapTrim(io_context& loop) : timer_(loop) { wait(); }
+  explicit MemoryTrim(io_context& loop) : timer_(loop) { wait(); }
 
  private:
   void wait() {
     timer_.expires_after(kTrimInterval);
     timer_.async_wait([this](const boost::system::error_code& error) {
       if (error) return;
-      malloc_trim(0);
+      trim_heap();
+      drop_clean_file_pages();
       wait();
     });
   }
@@ -139,7 +140,7 @@ class HeapTrim {
 };
 
 int run(const OperatorOptions& options) {
-  mallopt(M_ARENA_MAX, 1);  // two threads: a heap for each would hold what the other gave back
+  set_up_heap();
   set_up_log(options.log_level);
   const auto config = find_server(options);
   if (!config) return fail(config.error(), exit_code::kBadConfig);
@@ -166,7 +167,7 @@ int run(const OperatorOptions& options) {
                             .metrics = [&] { return metrics.text(); }});
   if (!health) return fail(health.error(), exit_code::kBadConfig);
   Stop stop(loop, controller);
-  const HeapTrim heap_trim(loop);
+  const MemoryTrim memory_trim(loop);
 
   spdlog::info("msg=starting version={} server={} config={} namespace={} listen={}", TJ_VERSION,
                config->server, log_value(config->source), options.ns.empty() ? "*" : options.ns,

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "operator/loop/packed_pod.h"
+#include "operator/loop/resident_memory.h"
 #include "operator/loop/view.h"
 
 namespace tj {
@@ -122,6 +124,22 @@ TEST(Memory, a_pod_in_the_view_costs_few_bytes) {
   RecordProperty("bytes_per_pod", static_cast<int>(each));
   std::printf("bytes per pod: %zu (sizeof(Pod) %zu)\n", each, sizeof(Pod));
   EXPECT_LE(each, 512U);
+}
+
+long resident_file_kb() {
+  std::ifstream status("/proc/self/status");
+  long kb = 0;
+  for (std::string line; std::getline(status, line);) {
+    if (std::sscanf(line.c_str(), "RssFile: %ld kB", &kb) == 1) break;
+  }
+  return kb;
+}
+
+TEST(Memory, what_only_the_start_has_read_is_given_back) {
+  if (!kCountsBytes) GTEST_SKIP() << "a sanitizer's own pages are many";
+  const long before = resident_file_kb();
+  drop_clean_file_pages();
+  EXPECT_LT(resident_file_kb(), before * 3 / 4);
 }
 
 }  // namespace

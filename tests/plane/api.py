@@ -30,17 +30,27 @@ class Api:
     def connect(self, seconds=CALL_SECONDS_MAX):
         return http.client.HTTPSConnection("127.0.0.1", self.port, context=self.tls, timeout=seconds)
 
-    def bytes(self, method, path, body=None, content_type="application/json"):
+    def exchange(self, method, path, body, content_type):
+        """(response, its bytes)."""
         connection = getattr(self.local, "connection", None)
         if connection is None:
             connection = self.local.connection = self.connect()
         try:
             connection.request(method, path, body, {"Content-Type": content_type} if body else {})
             response = connection.getresponse()
-            text = response.read()
+            return response, response.read()
         except (http.client.HTTPException, OSError):
             connection.close()  # the next call opens it again
             raise
+
+    def bytes(self, method, path, body=None, content_type="application/json"):
+        try:
+            response, text = self.exchange(method, path, body, content_type)
+        except (http.client.RemoteDisconnected, ConnectionError):
+            if method == "POST":
+                raise
+            # A server may close a connection that was idle for minutes.
+            response, text = self.exchange(method, path, body, content_type)
         if response.status >= 300:
             try:
                 message = json.loads(text).get("message", "")
