@@ -19,9 +19,11 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kRetryFirst{50};
-constexpr milliseconds kRetryMax{1000};
-constexpr milliseconds kConnectMax{
-    3000};  // one try; a black hole should not eat the deadline unseen
+// All should have met within a second of the last one's start.
+constexpr milliseconds kRetryMax{500};
+// One try. The address may be that of an earlier attempt, where nobody answers any more: the name
+// is resolved anew for each.
+constexpr milliseconds kConnectMax{1000};
 constexpr int kBacklog = 1024;
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;

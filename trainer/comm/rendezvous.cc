@@ -6,10 +6,14 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
+#include <vector>
 
+#include "contract/names.h"
 #include "trainer/comm/deadline_guard.h"
 #include "trainer/comm/gloo_communicator.h"
 #include "trainer/comm/master_link.h"
+#include "trainer/comm/roll_call.h"
 #include "trainer/report/last_words.h"
 #include "trainer/report/progress.h"
 
@@ -21,6 +25,12 @@ using std::chrono::steady_clock;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
 constexpr milliseconds kPollEvery{10};
+constexpr milliseconds kLookAgain{200};
+// How long a wait lasts before it says for what; doubled each time. A store that is ours but busy
+// answers within it.
+constexpr milliseconds kTellFirst{5000};
+constexpr milliseconds kTellEach{60'000};
+constexpr const char* kAnnounced = "trainingjob/serves";
 constexpr milliseconds kGuardSlack{
     1500};  // past the deadline, so that a message that knows more comes first
 constexpr milliseconds kTellMax{
@@ -86,11 +96,20 @@ class Meeting {
     ::_exit(failure.exit_code);
   }
 
-  void open_store(const std::string& host, const c10d::TCPStoreOptions& options) {
+  /// What rank 0 announces in plain sight: whose store this is.
+  std::string announcement() const {
+    return "uid \"" + env_.job_uid + "\", attempt " + std::to_string(env_.attempt);
+  }
+
+  void keep(const c10::intrusive_ptr<c10d::TCPStore>& store) {
     store_ = c10::make_intrusive<c10d::PrefixStore>(
-        "trainingjob/" + env_.job_uid + "/" + std::to_string(env_.attempt),
-        c10::make_intrusive<c10d::TCPStore>(host, options));
+        "trainingjob/" + env_.job_uid + "/" + std::to_string(env_.attempt), store);
     store_->setTimeout(left());
+  }
+
+  /// For those who ask where a rank should have been.
+  void name_node() {
+    store_->set("node/" + std::to_string(env_.worker_index), bytes_of(env_.node_name));
   }
 
   std::optional<Failure> serve() {
@@ -106,24 +125,59 @@ class Meeting {
     options.waitWorkers = false;
     options.timeout = left();
     options.masterListenFd = std::move(*socket).release();
-    open_store("127.0.0.1", options);
+    const auto store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+    keep(store);
     store_->set("world_size", bytes_of(std::to_string(env_.world_size)));
+    name_node();
+    store->set(kAnnounced, bytes_of(announcement()));
     return std::nullopt;
   }
 
-  std::optional<Failure> visit(const Endpoint& master) {
-    const auto listening = wait_until_listening(master, deadline_);
-    if (!listening) return unmet("rank 0 at " + master_text() + ": " + listening.error().message);
+  /// Empty once store_ is the one of this job and attempt; else why it is not, this time.
+  std::string try_visit(const Endpoint& master, milliseconds limit) {
+    const auto end = std::min(deadline_, steady_clock::now() + limit);
+    const auto listening = wait_until_listening(master, end);
+    if (!listening) return listening.error().message;
     c10d::TCPStoreOptions options;
     options.port = static_cast<std::uint16_t>(env_.master_port);
     options.waitWorkers = false;
-    options.timeout = left();
-    open_store(env_.master_addr, options);
-    if (!appears("world_size")) {
-      return unmet("rank 0 at " + master_text() +
-                   ": it serves another job or attempt (ours: uid \"" + env_.job_uid +
-                   "\", attempt " + std::to_string(env_.attempt) + ")");
+    options.timeout = std::min(left(), limit);
+    try {
+      const auto store = c10::make_intrusive<c10d::TCPStore>(env_.master_addr, options);
+      if (!appears(*store, kAnnounced, std::min(deadline_, steady_clock::now() + limit)))
+        return "its store is not one of ours";
+      const std::string theirs = store->get_to_str(kAnnounced);
+      if (theirs != announcement()) {
+        return "it serves another job or attempt (ours: " + announcement() + "; theirs: " + theirs +
+               ")";
+      }
+      keep(store);
+      return "";
+    } catch (const std::exception&) {
+      return "it accepts connections but does not answer";
     }
+  }
+
+  /// The address may still lead to an earlier attempt, or to somebody else: until the deadline the
+  /// name is resolved and tried again.
+  std::optional<Failure> find_store(const Endpoint& master) {
+    std::string told;
+    for (milliseconds limit = kTellFirst;; limit = std::min(limit * 2, kTellEach)) {
+      const std::string cause = try_visit(master, limit);
+      if (cause.empty()) return std::nullopt;
+      // The last try may have been too short to see as much as the one before it.
+      const bool is_over = steady_clock::now() >= deadline_;
+      const std::string whom =
+          "rank 0 at " + master_text() + ": " + (is_over && !told.empty() ? told : cause);
+      if (is_over) return unmet(whom);
+      if (cause != std::exchange(told, cause))
+        say_error("trainer: " + self() + " waits for " + whom);
+      std::this_thread::sleep_for(std::min(left(), kLookAgain));
+    }
+  }
+
+  std::optional<Failure> visit(const Endpoint& master) {
+    if (const auto failure = find_store(master)) return failure;
     const std::string theirs = store_->get_to_str("world_size");
     if (theirs != std::to_string(env_.world_size)) return refuse(theirs);
     if (store_->add("joined/" + std::to_string(env_.rank), 1) > 1) {
@@ -132,13 +186,14 @@ class Meeting {
           .reason = "RankTaken",
           .message = "another process has already joined as " + self() + " at " + master_text()};
     }
+    name_node();
     return std::nullopt;
   }
 
   /// Polls, because a wait of the store that times out logs a stack.
-  bool appears(const std::string& key) {
-    while (!store_->check({key})) {
-      if (steady_clock::now() >= deadline_) return false;
+  static bool appears(c10d::Store& store, const std::string& key, Deadline end) {
+    while (!store.check({key})) {
+      if (steady_clock::now() >= end) return false;
       std::this_thread::sleep_for(kPollEvery);
     }
     return true;
@@ -152,26 +207,54 @@ class Meeting {
     return {.exit_code = exit_code::kBadConfig, .reason = "WorldSizeMismatch", .message = message};
   }
 
-  std::string missing() {
-    std::string ranks;
+  std::vector<int> ranks_of_others() const {
+    std::vector<int> ranks;
     for (int rank = 1; rank < env_.world_size; ++rank) {
-      if (rank == env_.rank || store_->check({"joined/" + std::to_string(rank)})) continue;
-      ranks += (ranks.empty() ? "rank " : ", rank ") + std::to_string(rank);
+      if (rank != env_.rank) ranks.push_back(rank);
     }
     return ranks;
+  }
+
+  void strike_out_joined(std::vector<int>& absent) {
+    std::erase_if(absent,
+                  [this](int rank) { return store_->check({"joined/" + std::to_string(rank)}); });
+  }
+
+  std::string describe_missing(const std::vector<int>& absent) {
+    RollCall known{.local_world_size = env_.local_world_size,
+                   .job = process_env(names::kEnvJobName).value_or(""),
+                   .nodes = {}};
+    for (const int rank : absent) {
+      const int worker = rank / env_.local_world_size;
+      const std::string key = "node/" + std::to_string(worker);
+      if (!known.nodes.contains(worker) && store_->check({key}))
+        known.nodes[worker] = store_->get_to_str(key);
+    }
+    return describe_absent(absent, known);
+  }
+
+  std::string absent_text(const std::vector<int>& absent) {
+    return describe_missing(absent) + " of world size " + std::to_string(env_.world_size) +
+           " at port " + std::to_string(env_.master_port);
   }
 
   /// Rank 0: until all have come.
   std::optional<Failure> gather() {
     std::optional<Failure> failure;
-    for (std::string absent = missing(); !absent.empty() && !failure; absent = missing()) {
+    auto absent = ranks_of_others();
+    milliseconds tell_pause = kTellFirst;
+    auto tell_at = steady_clock::now() + tell_pause;
+    for (strike_out_joined(absent); !absent.empty() && !failure; strike_out_joined(absent)) {
       if (store_->check({"refused"})) {
         failure = Failure{.exit_code = exit_code::kBadConfig,
                           .reason = "WorldSizeMismatch",
                           .message = store_->get_to_str("refused")};
       } else if (steady_clock::now() >= deadline_) {
-        failure = unmet(absent + " of world size " + std::to_string(env_.world_size) + " at port " +
-                        std::to_string(env_.master_port));
+        failure = unmet(absent_text(absent));
+      } else if (steady_clock::now() >= tell_at) {
+        say_error("trainer: rank 0 waits for " + absent_text(absent));
+        tell_pause = std::min(tell_pause * 2, kTellEach);
+        tell_at += tell_pause;
       } else {
         std::this_thread::sleep_for(kPollEvery);
       }
@@ -183,10 +266,11 @@ class Meeting {
 
   /// The others: until rank 0 says that all have come.
   std::optional<Failure> report() {
-    if (!appears("verdict")) {
-      const std::string absent = missing();
+    if (!appears(*store_, "verdict", deadline_)) {
+      auto absent = ranks_of_others();
+      strike_out_joined(absent);
       return unmet(absent.empty() ? "rank 0 at " + master_text() + " to go on"
-                                  : absent + ", master " + master_text());
+                                  : describe_missing(absent) + ", master " + master_text());
     }
     const std::string verdict = store_->get_to_str("verdict");
     if (verdict == "go") return std::nullopt;

@@ -1,5 +1,6 @@
 """Ranks that do not meet, and ranks that go away: every wait ends, and says for whom it waited."""
 
+import re
 import socket
 import time
 
@@ -49,6 +50,63 @@ class Meeting(EngineTest):
             f"trainer: rank 0 waited 4 s for rank 1, rank 3 of world size 4 at port {self.port}",
         )
         self.assertIn("rank 1, rank 3", self.cause(err2))
+
+    def test_the_missing_are_named_with_worker_and_node(self):
+        ranks = [
+            self.start(
+                *SMALL,
+                "--rendezvous-timeout-seconds",
+                4,
+                rank=rank,
+                world_size=4,
+                environment={"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2", "NODE_NAME": node},
+            )
+            for rank, node in ((0, "node-a"), (2, "node-b"))
+        ]
+        for process in ranks:
+            _, err = self.finish(process, 69)
+            self.assertIn("rank 1 (worker 0, node node-a), rank 3 (worker 1, node node-b)", self.cause(err))
+
+    def test_a_master_of_an_earlier_attempt_is_left_for_ours(self):
+        earlier = self.start(*SMALL, rank=0, world_size=2)
+        attempt = {"TRAININGJOB_ATTEMPT": "1"}
+        rank1 = self.start(*SMALL, "--steps", 1, rank=1, world_size=2, environment=attempt)
+        self.assertEqual(
+            rank1.stderr.readline(),
+            f"trainer: rank 1 waits for rank 0 at 127.0.0.1:{self.port}: it serves another job or attempt "
+            '(ours: uid "", attempt 1; theirs: uid "", attempt 0)\n',
+        )
+        earlier.kill()
+        earlier.wait()
+        rank0 = self.start(*SMALL, "--steps", 1, rank=0, world_size=2, environment=attempt)
+        for process in (rank0, rank1):
+            self.finish(process)
+
+    def test_who_waits_says_for_whom_and_goes_on_within_a_second(self):
+        """The second is counted from the last one's first line on, without what a program takes to load."""
+        rank1 = self.start(*SMALL, "--steps", 1, rank=1, world_size=3)
+        self.assertEqual(
+            rank1.stderr.readline(), f"trainer: rank 1 waits for rank 0 at 127.0.0.1:{self.port}: Connection refused\n"
+        )
+        rank0 = self.start(*SMALL, "--steps", 1, rank=0, world_size=3)
+        self.assertEqual(
+            rank0.stderr.readline(), f"trainer: rank 0 waits for rank 2 of world size 3 at port {self.port}\n"
+        )
+        rank2 = self.start(*SMALL, "--steps", 1, rank=2, world_size=3)
+        for process in (rank0, rank1):
+            self.finish(process)
+        self.assertLess(self.seconds_to_join(rank2), 1)
+
+    def test_rank_0_as_the_last_is_found_within_a_second(self):
+        rank1 = self.start(*SMALL, "--steps", 1, rank=1, world_size=2)
+        self.assertIn("Connection refused", rank1.stderr.readline())
+        rank0 = self.start(*SMALL, "--steps", 1, rank=0, world_size=2)
+        self.finish(rank1)
+        self.assertLess(self.seconds_to_join(rank0), 1)
+
+    def seconds_to_join(self, process):
+        out, _ = self.finish(process)
+        return float(re.search(r"joined in ([\d.]+) s", out).group(1))
 
     def test_a_port_in_use(self):
         with socket.create_server(("127.0.0.1", self.port)):
