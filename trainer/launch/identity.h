@@ -92,6 +92,7 @@ struct Identity {
   // Set together, when the convention speaks of one process: a launcher starts only this one.
   std::optional<Fact<int>> rank;
   std::optional<Fact<int>> local_rank;
+  std::optional<Fact<int>> cores;  // of that process alone, where the convention gives it some
   Fact<std::string> master_addr;
   Fact<int> master_port;
   Fact<std::string> job_uid;  // with attempt: the rendezvous key; empty outside of a job

@@ -26,6 +26,11 @@ Result<LaunchPlan> plan_launch(const EnvLookup& lookup, const IdentityOptions& o
     plan.threads = {*chosen, "OMP_NUM_THREADS"};
     return plan;
   }
+  if (const auto& own = plan.identity.cores) {
+    plan.omp_threads = own->value;
+    plan.threads = {std::to_string(own->value), own->origin};
+    return plan;
+  }
   const int nproc = plan.identity.nproc.value;
   plan.omp_threads = std::max(1, host.cores / nproc);
   plan.threads = {std::to_string(*plan.omp_threads),

@@ -116,6 +116,8 @@ Identity follow_slurm(const IdentityRequest& request, EnvReader& env, Identity i
     id.nproc = per_node;
     id.rank = task;
     id.local_rank = local;
+    const IntVar cores{.name = "SLURM_CPUS_PER_TASK", .what = "the cores of a task", .min = 1};
+    if (env.has(cores.name)) id.cores = env.integer(cores);
     env.require_same("WORLD_SIZE", tasks);
     env.require_same("RANK", task);
   }
