@@ -146,17 +146,19 @@ Result<void> verify_file(const fs::path& path, const FileDigest& expected) {
 Result<std::string> read_small_file(const fs::path& path, std::int64_t bytes_max) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return io_error(path, "can't be opened", errno);
-  std::string text(static_cast<std::size_t>(bytes_max), '\0');
+  std::string text;
+  const auto size_max = static_cast<std::size_t>(bytes_max);
   std::size_t filled = 0;
   ssize_t count = 0;
-  while (filled < text.size() &&
-         (count = ::read(descriptor, text.data() + filled, text.size() - filled)) > 0) {
-    filled += static_cast<std::size_t>(count);
-  }
+  do {
+    text.resize(std::min(size_max, filled + kChunkBytes));
+    count = ::read(descriptor, text.data() + filled, text.size() - filled);
+    filled += count > 0 ? static_cast<std::size_t>(count) : 0;
+  } while (count > 0 && filled < size_max);
   const int error_number = errno;
   ::close(descriptor);
   if (count < 0) return io_error(path, "can't be read", error_number);
-  if (filled == text.size())
+  if (filled == size_max)
     return differs(path, "is larger than " + std::to_string(bytes_max) + " bytes");
   text.resize(filled);
   return text;

@@ -41,7 +41,7 @@ int fail(const Failure& failure, const ProcessEnv& env, std::optional<long long>
 }
 
 struct Inputs {
-  std::optional<TextFolder> text;
+  std::optional<TokenSource> source;
   std::optional<Failure> failure;
 };
 
@@ -59,26 +59,28 @@ std::optional<Failure> check_out(const TrainPlan& plan) {
                             "; --resume goes on from it, or another folder is needed"};
 }
 
-Inputs open_inputs(const TrainPlan& plan, const ProcessEnv& env) {
-  auto text = TextFolder::open(plan.data);
-  if (!text) {
-    return {.text = {},
-            .failure = Failure{.exit_code = exit_code::kBadData,
-                               .reason = "BadData",
-                               .message = describe(text.error())}};
-  }
+Failure bad_data(const std::string& message) {
+  return {.exit_code = exit_code::kBadData, .reason = "BadData", .message = message};
+}
+
+/// Opens the data, and completes the plan by what it says.
+Inputs open_inputs(TrainPlan& plan, const ProcessEnv& env) {
+  auto source = TokenSource::open(plan.data);
+  if (!source) return {.source = {}, .failure = bad_data(describe(source.error()))};
+  if (const auto settled = settle_vocabulary(plan, source->vocabulary()); !settled)
+    return {.source = {}, .failure = bad_config(settled.error())};
+  source->require_ids_below(source->vocabulary() > 0 ? source->vocabulary()
+                                                     : plan.model.vocabulary);
   const std::int64_t needed = plan.model.context + 1;
-  if (text->token_count() < needed) {
-    return {.text = {},
-            .failure = Failure{
-                .exit_code = exit_code::kBadData,
-                .reason = "BadData",
-                .message = "--data " + plan.data + ": holds " + grouped(text->token_count()) +
-                           " tokens in " + std::to_string(text->file_count()) +
-                           " files; one sequence of --seq-len " +
-                           std::to_string(plan.model.context) + " needs " + grouped(needed)}};
+  if (source->token_count() < needed) {
+    return {.source = {},
+            .failure = bad_data("--data " + plan.data.front() + ": holds " +
+                                grouped(source->token_count()) + " tokens in " +
+                                std::to_string(source->file_count()) +
+                                " files; one sequence of --seq-len " +
+                                std::to_string(plan.model.context) + " needs " + grouped(needed))};
   }
-  Inputs inputs{.text = std::move(*text), .failure = {}};
+  Inputs inputs{.source = std::move(*source), .failure = {}};
   if (env.rank == 0) inputs.failure = check_out(plan);
   return inputs;
 }
@@ -97,18 +99,21 @@ Setting choose_threads(const ProcessEnv& env) {
 }
 
 std::vector<Setting> all_settings(const TrainPlan& plan, const ProcessEnv& env,
-                                  const TextFolder& text) {
+                                  const TokenSource& source) {
   auto rows = plan.settings;
-  const SampleSpace space{
-      .seed = plan.seed, .token_count = text.token_count(), .sequence_tokens = plan.model.context};
+  const SampleSpace space{.seed = plan.seed,
+                          .token_count = source.token_count(),
+                          .sequence_tokens = plan.model.context};
   const std::int64_t epoch = samples_per_epoch(space);
   const std::int64_t samples = plan.batch_size * plan.schedule.steps;
+  const std::string files = std::to_string(source.file_count()) + " files";
   char epochs[32];
   std::snprintf(epochs, sizeof epochs, "%.2f",
                 static_cast<double>(samples) / static_cast<double>(epoch));
-  rows.push_back(
-      {"tokens", grouped(text.token_count()),
-       "computed: bytes of " + std::to_string(text.file_count()) + " files, one more after each"});
+  rows.push_back({"tokens", grouped(source.token_count()),
+                  "computed: " + (source.format() == TokenFormat::text
+                                      ? "bytes of " + files + ", one more after each"
+                                      : files + ", " + to_string(source.format()))});
   rows.push_back({"samples per epoch", grouped(epoch), "computed: tokens / seq-len"});
   rows.push_back({"tokens per step", grouped(plan.batch_size * plan.model.context),
                   "computed: batch-size x seq-len"});
@@ -135,7 +140,7 @@ std::string join_line(const ProcessEnv& env, double seconds) {
          took + " on node " + env.node_name + " (" + master + ")";
 }
 
-int run(const TrainPlan& plan, const ProcessEnv& env) {
+int run(TrainPlan plan, const ProcessEnv& env) {
   const auto threads = choose_threads(env);
   const Inputs inputs = open_inputs(plan, env);
   const milliseconds patience = plan.rendezvous_timeout;
@@ -150,17 +155,16 @@ int run(const TrainPlan& plan, const ProcessEnv& env) {
     say(join_line(env, duration<double>(steady_clock::now() - begun).count()));
     end.failure = agree(communicator, inputs.failure);
     if (!end.failure) {
-      auto rows = all_settings(plan, env, *inputs.text);
+      auto rows = all_settings(plan, env, *inputs.source);
       rows.push_back(threads);
       if (env.rank == 0) say(render_settings(rows));
       catch_stop_signals();
-      end = train({.plan = plan, .text = *inputs.text, .communicator = communicator});
+      end = train({.plan = plan, .source = *inputs.source, .communicator = communicator});
     }
   } catch (const PeerLostError& lost) {
-    end.failure = peer_lost(lost);
+    end = {.failure = peer_lost(lost), .is_agreed = false};
   }
-  const bool all_are_there = !end.failure || end.failure->exit_code != exit_code::kPeerLost;
-  if (all_are_there) communicator.finish();
+  if (end.is_agreed) communicator.finish();
   if (end.failure) return fail(*end.failure, env, end.last_step);
   return exit_code::kDone;
 }

@@ -21,6 +21,16 @@ struct PeerLostError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Thrown when the data of a step can't be read: this rank ends at once, and the others, which wait
+/// for it in a collective, see a lost peer.
+struct BadDataError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+inline Failure bad_data(const BadDataError& bad) {
+  return {.exit_code = exit_code::kBadData, .reason = "BadData", .message = bad.what()};
+}
+
 inline Failure peer_lost(const PeerLostError& lost) {
   return {.exit_code = exit_code::kPeerLost, .reason = "PeerLost", .message = lost.what()};
 }

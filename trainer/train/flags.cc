@@ -9,14 +9,19 @@ struct Flag {
   const char* name;
   const char* help;
   bool is_switch = false;
+  bool is_repeatable = false;
   bool required = false;
 };
 
 constexpr Flag kFlags[] = {
     {.name = "--model", .help = "gpt2-nano, gpt2-tiny or gpt2-small (default gpt2-nano)"},
     {.name = "--data",
-     .help = "folder of text files, recursive, joined in order of path with a byte 0 after each",
+     .help = "folder of text files, or tokens: a prepared folder, a folder of token files, or one "
+             "of them; may be given several times",
+     .is_repeatable = true,
      .required = true},
+    {.name = "--data-threads", .help = "threads that read batches ahead (1)"},
+    {.name = "--vocabulary", .help = "tokens the model knows (what the data says)"},
     {.name = "--out", .help = "folder for checkpoints and metrics.jsonl", .required = true},
     {.name = "--steps", .help = "optimizer steps in all (preset)"},
     {.name = "--batch-size", .help = "sequences in one optimizer step, over all ranks (preset)"},
@@ -47,7 +52,7 @@ constexpr Flag kFlags[] = {
 }  // namespace
 
 Result<ParsedFlags> parse_train_flags(int argc, const char* const* argv) {
-  CLI::App app("Trains a GPT-2 on a folder of text, alone or as one of several ranks.",
+  CLI::App app("Trains a GPT-2 on text or tokens, alone or as one of several ranks.",
                "trainer train");
   Flags values;
   for (const auto& flag : kFlags) {
@@ -58,7 +63,8 @@ Result<ParsedFlags> parse_train_flags(int argc, const char* const* argv) {
     } else {
       app.add_option(flag.name, value, flag.help)
           ->type_name("VALUE")
-          ->take_last()
+          ->multi_option_policy(flag.is_repeatable ? CLI::MultiOptionPolicy::Join
+                                                   : CLI::MultiOptionPolicy::TakeLast)
           ->required(flag.required);
     }
   }

@@ -9,7 +9,8 @@
 
 namespace tj::trainer {
 
-/// Flag name with its dashes -> text. A switch has the text "true". Absent: not given.
+/// Flag name with its dashes -> text. A switch has the text "true"; values of a flag
+/// that may come several times are joined by newlines. Absent: not given.
 using Flags = std::map<std::string, std::string, std::less<>>;
 
 struct ParsedFlags {

@@ -8,7 +8,7 @@
 
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/comm/agreement.h"
-#include "trainer/data/sampler.h"
+#include "trainer/data/batch_reader.h"
 #include "trainer/report/progress.h"
 #include "trainer/train/stop_request.h"
 
@@ -20,10 +20,10 @@ class Loop {
  public:
   explicit Loop(const LoopInputs& inputs)
       : plan_(inputs.plan),
-        text_(inputs.text),
+        source_(inputs.source),
         comm_(inputs.communicator),
         space_{.seed = plan_.seed,
-               .token_count = text_.token_count(),
+               .token_count = source_.token_count(),
                .sequence_tokens = plan_.model.context},
         model_(plan_.model, plan_.seed),
         optimizer_(model_.parameters(), plan_.optimizer),
@@ -35,7 +35,9 @@ class Loop {
       if (!failure) failure = step_until_end();
       return {.failure = failure, .last_step = step_};
     } catch (const PeerLostError& lost) {
-      return {.failure = peer_lost(lost), .last_step = step_};
+      return {.failure = peer_lost(lost), .last_step = step_, .is_agreed = false};
+    } catch (const BadDataError& bad) {
+      return {.failure = bad_data(bad), .last_step = step_, .is_agreed = false};
     }
   }
 
@@ -98,6 +100,7 @@ class Loop {
     compare("--layers", manifest.model.layers, plan_.model.layers);
     compare("--heads", manifest.model.heads, plan_.model.heads);
     compare("--width", manifest.model.width, plan_.model.width);
+    compare("--vocabulary", manifest.model.vocabulary, plan_.model.vocabulary);
     compare("--seq-len", manifest.model.context, plan_.model.context);
     compare("--seed", manifest.seed, plan_.seed);
     if (difference.empty()) return std::nullopt;
@@ -128,6 +131,15 @@ class Loop {
     if (step_ >= steps)
       return finish("nothing to do: " + std::to_string(step_) + " of " + std::to_string(steps) +
                     " steps are done");
+    batches_.emplace(source_,
+                     BatchOrder{.space = space_,
+                                .share = {.micro_batch = plan_.micro_batch,
+                                          .world_size = comm_.world_size(),
+                                          .rank = comm_.rank()},
+                                .batch_size = plan_.batch_size,
+                                .accumulation = plan_.accumulation,
+                                .next_sample = next_sample_},
+                     plan_.data_threads);
     while (step_ < steps) {
       const auto begun = steady_clock::now();
       const bool asked_to_stop = train_step();
@@ -145,13 +157,11 @@ class Loop {
 
   /// One optimizer step. True when any rank was asked to stop.
   bool train_step() {
-    const BatchShare share{
-        .micro_batch = plan_.micro_batch, .world_size = comm_.world_size(), .rank = comm_.rank()};
     const double tokens = static_cast<double>(tokens_per_step());
     double loss_sum = 0;
     for (std::int64_t pass = 0; pass < plan_.accumulation; ++pass) {
       if (pass + 1 == plan_.accumulation) sync_->before_last_pass();
-      const auto loss = model_.loss_sum(batch(first_sample(share, next_sample_, pass)));
+      const auto loss = model_.loss_sum(next_batch());
       // Divided by the tokens of all ranks and passes, so that neither changes the sum; the mean
       // over the ranks that follows divides by their number once too often.
       backward(loss * (static_cast<double>(comm_.world_size()) / tokens));
@@ -184,15 +194,11 @@ class Loop {
     for (const auto& parameter : model_.parameters()) parameter.mutable_grad().zero_();
   }
 
-  at::Tensor batch(std::int64_t first_sample_number) const {
-    const std::int64_t length = plan_.model.context + 1;
-    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(plan_.micro_batch * length));
-    for (std::int64_t row = 0; row < plan_.micro_batch; ++row) {
-      const auto tokens = std::span(bytes).subspan(static_cast<std::size_t>(row * length),
-                                                   static_cast<std::size_t>(length));
-      text_.read(sample_offset(space_, first_sample_number + row), tokens);
-    }
-    return torch::from_blob(bytes.data(), {plan_.micro_batch, length}, torch::kUInt8)
+  at::Tensor next_batch() {
+    auto tokens = batches_->next();
+    if (!tokens) throw BadDataError(describe(tokens.error()));
+    return torch::from_blob(tokens->data(), {plan_.micro_batch, plan_.model.context + 1},
+                            torch::kInt32)
         .to(torch::kInt64);
   }
 
@@ -275,12 +281,13 @@ class Loop {
   }
 
   const TrainPlan& plan_;
-  const TextFolder& text_;
+  const TokenSource& source_;
   Communicator& comm_;
   SampleSpace space_;
   Gpt2 model_;
   AdamW optimizer_;
   std::unique_ptr<GradientSync> sync_;
+  std::optional<BatchReader> batches_;
   std::filesystem::path metrics_file_;
   std::optional<Failure> pending_;  // rank 0's, until all agree on it
   std::string checkpoint_path_;

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "trainer/comm/communicator.h"
-#include "trainer/data/text_folder.h"
+#include "trainer/data/token_source.h"
 #include "trainer/train/failure.h"
 #include "trainer/train/plan.h"
 
@@ -12,13 +12,14 @@ namespace tj::trainer {
 
 struct LoopInputs {
   const TrainPlan& plan;
-  const TextFolder& text;
+  const TokenSource& source;
   Communicator& communicator;
 };
 
 struct LoopEnd {
   std::optional<Failure> failure;
   std::int64_t last_step = 0;  // finished
+  bool is_agreed = true;       // all ranks know how it ended, and are still there
 };
 
 /// Collective. Rank 0 speaks, reads and writes; the others get what they need from it.

@@ -4,6 +4,9 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <sstream>
+
+#include "trainer/data/batch_reader.h"
 
 namespace tj::trainer {
 namespace {
@@ -28,7 +31,9 @@ class Reader {
     const auto found = flags_.find(name);
     std::string value = found == flags_.end() ? "" : found->second;
     if (value.empty()) fail(name, value, "it must name a folder");
-    note(name, value, "flag");
+    std::string shown = value;
+    std::ranges::replace(shown, '\n', ' ');
+    note(name, shown, "flag");
     return value;
   }
 
@@ -43,6 +48,15 @@ class Reader {
   double real(const std::string& name, Setting otherwise, Range<double> range,
               const std::string& rule) {
     return number<double>(name, std::move(otherwise), range, rule);
+  }
+
+  bool is_given(const std::string& name) const { return flags_.contains(name); }
+
+  std::vector<std::string> names(const std::string& name) {
+    std::vector<std::string> result;
+    std::istringstream lines(text(name));
+    for (std::string line; std::getline(lines, line);) result.push_back(line);
+    return result;
   }
 
   bool is_set(const std::string& name) {
@@ -100,15 +114,12 @@ void read_model(Reader& reader, const Gpt2Preset& preset, TrainPlan& plan) {
   plan.model.heads = reader.whole("--heads", from_preset(preset.model.heads), extent);
   plan.model.width = reader.whole("--width", from_preset(preset.model.width), extent);
   plan.model.context = reader.whole("--seq-len", from_preset(preset.model.context), extent);
-  plan.model.vocabulary = preset.model.vocabulary;
   if (plan.model.width % plan.model.heads != 0) {
     reader.fail("--heads", std::to_string(plan.model.heads),
                 "it must divide the width, " + std::to_string(plan.model.width));
   }
-  reader.note("vocabulary", std::to_string(plan.model.vocabulary),
-              "computed: one token for each byte");
-  if (!reader.error)
-    reader.note("parameters", grouped(parameter_count(plan.model)), "computed from the model");
+  plan.model.vocabulary =
+      reader.is_given("--vocabulary") ? reader.whole("--vocabulary", from_default(""), extent) : 0;
 }
 
 void read_batch(Reader& reader, const Gpt2Preset& preset, int world_size, TrainPlan& plan) {
@@ -191,7 +202,9 @@ Result<TrainPlan> make_plan(const Flags& flags, int world_size) {
   plan.model_name = name;
   reader.note("model", name, model == flags.end() ? "default" : "flag");
   read_model(reader, *preset, plan);
-  plan.data = reader.text("--data");
+  plan.data = reader.names("--data");
+  plan.data_threads =
+      static_cast<int>(reader.whole("--data-threads", from_default("1"), {1, kDataThreadsMax}));
   plan.out = reader.text("--out");
   read_batch(reader, *preset, world_size, plan);
   read_schedule(reader, *preset, plan);
@@ -200,6 +213,27 @@ Result<TrainPlan> make_plan(const Flags& flags, int world_size) {
   if (reader.error) return *reader.error;
   plan.settings = std::move(reader.settings);
   return plan;
+}
+
+Result<void> settle_vocabulary(TrainPlan& plan, std::int64_t data_vocabulary) {
+  const auto wrong = [](std::string message) {
+    return Error{.code = Code::invalid, .message = std::move(message), .subject = "--vocabulary"};
+  };
+  auto& vocabulary = plan.model.vocabulary;
+  if (vocabulary == 0 && data_vocabulary == 0) {
+    return wrong("is missing, and the files of --data don't say it; GPT-2's is 50257");
+  }
+  if (vocabulary == 0) {
+    vocabulary = data_vocabulary;
+    plan.settings.push_back({"vocabulary", std::to_string(vocabulary), "computed from the data"});
+  }
+  if (vocabulary < data_vocabulary) {
+    return wrong("is " + std::to_string(vocabulary) + "; it must be at least that of the data, " +
+                 std::to_string(data_vocabulary));
+  }
+  plan.settings.push_back(
+      {"parameters", grouped(parameter_count(plan.model)), "computed from the model"});
+  return {};
 }
 
 }  // namespace tj::trainer

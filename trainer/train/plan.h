@@ -24,7 +24,8 @@ struct AdamWOptions {
 struct TrainPlan {
   std::string model_name;
   Gpt2Config model;
-  std::string data;
+  std::vector<std::string> data;
+  int data_threads = 1;
   std::string out;
   std::int64_t batch_size = 0;  // sequences per optimizer step, over all ranks
   std::int64_t accumulation = 1;
@@ -42,6 +43,11 @@ struct TrainPlan {
 };
 
 /// Fails with Code::invalid; the error names the flag, its value and what is right.
+/// The model's vocabulary is 0 unless a flag says it: then settle_vocabulary() must follow.
 Result<TrainPlan> make_plan(const Flags& flags, int world_size);
+
+/// Completes the model by the vocabulary of the data (0: its files don't say). Fails with
+/// Code::invalid when neither the data nor a flag says it, or when the model's is the smaller one.
+Result<void> settle_vocabulary(TrainPlan& plan, std::int64_t data_vocabulary);
 
 }  // namespace tj::trainer

@@ -24,8 +24,9 @@ Setting setting_of(const TrainPlan& plan, const std::string& name) {
 }
 
 TEST(TrainPlan, defaults_come_from_the_preset) {
-  const auto plan = make_plan(flags_with(), 2);
+  auto plan = make_plan(flags_with(), 2);
   ASSERT_TRUE(plan) << describe(plan.error());
+  ASSERT_TRUE(settle_vocabulary(*plan, 256));
   EXPECT_EQ(plan->model, find_gpt2_preset("gpt2-nano")->model);
   EXPECT_EQ(plan->schedule.steps, 300);
   EXPECT_EQ(plan->schedule.warmup_steps, 30);
@@ -85,6 +86,37 @@ TEST(TrainPlan, a_batch_that_can_not_be_shared_out_is_refused_with_the_numbers) 
             "--batch-size: is \"1\"; it must be a multiple of ranks x accumulation = 2 x 1 = 2, "
             "such as 2");
   EXPECT_EQ(error_of({{"--batch-size", "12"}, {"--accumulation", "2"}}, 3), "");
+}
+
+TEST(TrainPlan, the_vocabulary_is_that_of_the_data_unless_a_flag_says_more) {
+  const auto settled = [](const Flags& more, std::int64_t of_data) {
+    auto plan = make_plan(flags_with(more), 1);
+    EXPECT_TRUE(plan);
+    const auto done = settle_vocabulary(*plan, of_data);
+    return done ? std::to_string(plan->model.vocabulary) : describe(done.error());
+  };
+  const Flags padded{{"--vocabulary", "50304"}};
+  EXPECT_EQ(settled({}, 256), "256");
+  EXPECT_EQ(settled(padded, 50257), "50304");
+  EXPECT_EQ(settled(padded, 0), "50304");
+  EXPECT_EQ(settled({}, 0),
+            "--vocabulary: is missing, and the files of --data don't say it; GPT-2's is 50257");
+  EXPECT_EQ(settled({{"--vocabulary", "256"}}, 50257),
+            "--vocabulary: is 256; it must be at least that of the data, 50257");
+}
+
+TEST(TrainPlan, data_may_be_several_paths) {
+  const auto plan = make_plan({{"--data", "a.tok\nb.tok"}, {"--out", "/out"}}, 1);
+  ASSERT_TRUE(plan) << describe(plan.error());
+  EXPECT_EQ(plan->data, (std::vector<std::string>{"a.tok", "b.tok"}));
+  EXPECT_EQ(setting_of(*plan, "data").value, "a.tok b.tok");
+}
+
+TEST(Flags, data_may_be_given_several_times) {
+  const char* argv[] = {"trainer", "--data", "a", "--data", "b", "--out", "x", "--out", "y"};
+  const auto parsed = parse_train_flags(9, argv);
+  ASSERT_TRUE(parsed) << describe(parsed.error());
+  EXPECT_EQ(parsed->flags, (Flags{{"--data", "a\nb"}, {"--out", "y"}}));
 }
 
 TEST(Flags, only_given_flags_are_there) {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "tests/trainer/engine/temporary_folder.h"
+#include "tests/trainer/temporary_folder.h"
 
 namespace tj::trainer {
 namespace {

@@ -1,0 +1,105 @@
+#include "trainer/data/batch_reader.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/trainer/data/token_bytes.h"
+#include "tests/trainer/temporary_folder.h"
+
+namespace tj::trainer {
+namespace {
+
+using Rows = std::vector<std::int32_t>;
+
+struct Data {
+  explicit Data(const std::string& bytes) : path(folder.write("a.tok", bytes).string()) {}
+  TokenSource open() const { return std::move(*TokenSource::open({&path, 1})); }
+  TemporaryFolder folder;
+  std::string path;
+};
+
+std::string numbers(std::size_t count) {
+  std::vector<std::uint64_t> tokens(count);
+  for (std::size_t i = 0; i < count; ++i) tokens[i] = i;
+  return our_file(tokens);
+}
+
+BatchOrder order_of(const TokenSource& source, BatchShare share) {
+  return {.space = {.seed = 7, .token_count = source.token_count(), .sequence_tokens = 8},
+          .share = share,
+          .batch_size = 12,
+          .accumulation = 12 / (share.micro_batch * share.world_size)};
+}
+
+Rows take(BatchReader& reader, int batches) {
+  Rows all;
+  for (int i = 0; i < batches; ++i) {
+    auto batch = reader.next();
+    EXPECT_TRUE(batch) << describe(batch.error());
+    if (batch) all.insert(all.end(), batch->begin(), batch->end());
+  }
+  return all;
+}
+
+TEST(BatchReader, threads_change_nothing) {
+  const Data data(numbers(1000));
+  const auto source = data.open();
+  Rows first;
+  for (const int threads : {1, 2, 5}) {
+    BatchReader reader(source, order_of(source, {.micro_batch = 3}), threads);
+    const auto rows = take(reader, 40);
+    if (threads == 1) first = rows;
+    EXPECT_EQ(rows, first) << threads;
+  }
+  EXPECT_EQ(first.size(), 40U * 3 * 9);
+  for (std::size_t i = 1; i < 9; ++i) EXPECT_EQ(first[i], first[0] + static_cast<int>(i));
+}
+
+TEST(BatchReader, ranks_share_out_what_one_rank_has_alone) {
+  const Data data(numbers(1000));
+  const auto source = data.open();
+  BatchReader alone(source, order_of(source, {.micro_batch = 12}), 1);
+  BatchReader rank0(source, order_of(source, {.micro_batch = 3, .world_size = 2, .rank = 0}), 2);
+  BatchReader rank1(source, order_of(source, {.micro_batch = 3, .world_size = 2, .rank = 1}), 2);
+  const auto step = take(alone, 1);
+  Rows shared;
+  for (int pass = 0; pass < 2; ++pass) {
+    for (auto* const rank : {&rank0, &rank1}) {
+      const auto rows = take(*rank, 1);
+      shared.insert(shared.end(), rows.begin(), rows.end());
+    }
+  }
+  EXPECT_EQ(shared, step);
+}
+
+TEST(BatchReader, begins_anywhere) {
+  const Data data(numbers(1000));
+  const auto source = data.open();
+  auto order = order_of(source, {.micro_batch = 12});
+  BatchReader whole(source, order, 2);
+  const auto rows = take(whole, 30);
+  order.next_sample = 12 * 20;
+  BatchReader later(source, order, 2);
+  EXPECT_EQ(take(later, 10), Rows(rows.begin() + 20 * 12 * 9, rows.end()));
+}
+
+TEST(BatchReader, damage_is_an_error_in_its_turn) {
+  std::string bytes = numbers(1000);
+  bytes[kTokenHeaderBytes + 100] ^= 1;
+  const Data data(bytes);
+  const auto source = data.open();
+  BatchReader reader(source, order_of(source, {.micro_batch = 3}), 2);
+  const auto batch = reader.next();
+  ASSERT_FALSE(batch);
+  EXPECT_EQ(batch.error().code, Code::invalid);
+  EXPECT_EQ(batch.error().subject, data.path);
+}
+
+TEST(BatchReader, ends_while_its_threads_are_ahead) {
+  const Data data(numbers(1000));
+  const auto source = data.open();
+  for (int i = 0; i < 50; ++i)
+    const BatchReader reader(source, order_of(source, {.micro_batch = 1}), 4);
+}
+
+}  // namespace
+}  // namespace tj::trainer

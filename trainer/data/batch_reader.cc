@@ -1,0 +1,67 @@
+#include "trainer/data/batch_reader.h"
+
+#include <span>
+
+namespace tj::trainer {
+
+BatchReader::BatchReader(const TokenSource& source, const BatchOrder& order, int threads)
+    : source_(source), order_(order) {
+  TJ_CHECK(threads >= 1 && threads <= kDataThreadsMax, "so many threads");
+  ring_.resize(static_cast<std::size_t>(threads * kBatchesAheadPerThread));
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+}
+
+BatchReader::~BatchReader() {
+  const std::lock_guard lock(mutex_);
+  is_stopping_ = true;
+  changed_.notify_all();
+}
+
+Result<std::vector<std::int32_t>> BatchReader::next() {
+  std::unique_lock lock(mutex_);
+  auto& slot = ring_[static_cast<std::size_t>(next_to_take_) % ring_.size()];
+  if (!changed_.wait_for(lock, kBatchWaitMax, [&] { return slot.has_value(); })) {
+    return Error{.code = Code::timeout,
+                 .message = "no batch for " + std::to_string(kBatchWaitMax.count()) +
+                            " s; the disk that holds it doesn't answer",
+                 .subject = "--data"};
+  }
+  Batch batch = std::move(*slot);
+  slot.reset();
+  ++next_to_take_;
+  changed_.notify_all();
+  return batch;
+}
+
+void BatchReader::run() {
+  const auto ahead_max = static_cast<std::int64_t>(ring_.size());
+  std::unique_lock lock(mutex_);
+  while (true) {
+    // Ends with the reader: a thread that is ahead has nothing else to wait for.
+    changed_.wait(lock, [&] { return is_stopping_ || next_to_read_ < next_to_take_ + ahead_max; });
+    if (is_stopping_) return;
+    const std::int64_t number = next_to_read_++;
+    lock.unlock();
+    auto batch = read(number);
+    lock.lock();
+    ring_[static_cast<std::size_t>(number) % ring_.size()] = std::move(batch);
+    changed_.notify_all();
+  }
+}
+
+BatchReader::Batch BatchReader::read(std::int64_t number) const {
+  const std::int64_t step = number / order_.accumulation;
+  const std::int64_t first = first_sample(
+      order_.share, order_.next_sample + step * order_.batch_size, number % order_.accumulation);
+  const auto row_tokens = static_cast<std::size_t>(order_.space.sequence_tokens + 1);
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(order_.share.micro_batch) * row_tokens);
+  for (std::int64_t row = 0; row < order_.share.micro_batch; ++row) {
+    const auto place =
+        std::span(tokens).subspan(static_cast<std::size_t>(row) * row_tokens, row_tokens);
+    const auto done = source_.read(sample_offset(order_.space, first + row), place);
+    if (!done) return done.error();
+  }
+  return tokens;
+}
+
+}  // namespace tj::trainer

@@ -1,0 +1,269 @@
+#include "trainer/data/token_source.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+
+#include "trainer/checkpoint/durable_file.h"
+#include "trainer/data/file_walk.h"
+#include "trainer/data/token_header.h"
+#include "trainer/data/token_manifest.h"
+
+namespace tj::trainer {
+namespace {
+namespace fs = std::filesystem;
+constexpr auto kChunk = static_cast<std::int64_t>(kTokenChunkBytes);
+
+Error data_error(const fs::path& path, std::string message) {
+  return {
+      .code = Code::invalid, .message = std::move(message), .subject = "--data " + path.string()};
+}
+
+/// fineweb_val_000000.bin: "val" is a word of the name; in values.bin it is not.
+bool is_held_out(const fs::path& path) {
+  std::string word;
+  const auto is_held_out_word = [&] {
+    return word == "val" || word == "valid" || word == "validation" || word == "test";
+  };
+  for (const char letter : path.filename().string()) {
+    if (std::isalpha(static_cast<unsigned char>(letter)) != 0) {
+      word += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+      continue;
+    }
+    if (is_held_out_word()) return true;
+    word.clear();
+  }
+  return is_held_out_word();
+}
+
+bool is_token_name(const fs::path& path) {
+  return path.extension() == ".tok" || path.extension() == ".bin";
+}
+
+/// What differs between two files of one dataset; empty if they agree.
+std::string disagreement(const TokenLayout& layout, const TokenLayout& first) {
+  const auto differ = [](const std::string& what, const std::string& mine,
+                         const std::string& theirs) {
+    return what + " is " + mine + " here and " + theirs + " there";
+  };
+  if (layout.format != first.format)
+    return differ("the format", to_string(layout.format), to_string(first.format));
+  if (layout.vocabulary != first.vocabulary) {
+    return differ("the vocabulary", std::to_string(layout.vocabulary),
+                  std::to_string(first.vocabulary));
+  }
+  if (layout.tokenizer_sha256 != first.tokenizer_sha256)
+    return differ("the tokenizer", layout.tokenizer_sha256.substr(0, 12),
+                  first.tokenizer_sha256.substr(0, 12));
+  if (layout.token_bytes != first.token_bytes) {
+    return differ("the width of a token in bytes", std::to_string(layout.token_bytes),
+                  std::to_string(first.token_bytes));
+  }
+  return "";
+}
+
+template <typename T>
+std::int64_t copy_tokens(const std::uint8_t* from, std::span<std::int32_t> tokens) {
+  std::int64_t largest = 0;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const auto id = static_cast<std::int64_t>(load_little(from + i * sizeof(T), sizeof(T)));
+    // A negative int64 becomes as large as can be: no id either way.
+    largest = std::max(largest, id < 0 ? INT64_MAX : id);
+    tokens[i] = static_cast<std::int32_t>(id);
+  }
+  return largest;
+}
+
+/// Returns the largest id.
+std::int64_t copy_tokens(const std::uint8_t* from, std::size_t width,
+                         std::span<std::int32_t> tokens) {
+  switch (width) {
+    case 1: return copy_tokens<std::uint8_t>(from, tokens);
+    case 2: return copy_tokens<std::uint16_t>(from, tokens);
+    case 4: return copy_tokens<std::uint32_t>(from, tokens);
+    default: return copy_tokens<std::uint64_t>(from, tokens);
+  }
+}
+
+}  // namespace
+
+Result<TokenSource> TokenSource::open(std::span<const std::string> paths) {
+  TokenSource source;
+  for (const auto& path : paths) {
+    if (const auto added = source.add_path(path); !added) return added.error();
+  }
+  if (source.token_count_ == 0) {
+    return data_error(paths.empty() ? "" : paths.front(),
+                      "holds no token in " + std::to_string(source.file_count()) + " files");
+  }
+  source.ids_end_ = source.vocabulary() > 0 ? source.vocabulary() : source.ids_end_;
+  return source;
+}
+
+Result<void> TokenSource::add_path(const fs::path& path) {
+  std::error_code failure;
+  const fs::file_status status = fs::status(path, failure);
+  if (fs::is_directory(status)) return add_folder(path);
+  if (fs::exists(status)) return add_tokens(path);
+  if (failure && failure.value() != ENOENT) return read_error(path, failure.value());
+  return Error{.code = Code::not_found,
+               .message = "does not exist; it must be a folder of text files, or tokens",
+               .subject = "--data " + path.string()};
+}
+
+Result<void> TokenSource::add_folder(const fs::path& folder) {
+  const auto manifest = read_small_file(folder / kTokenManifestFile, kTokenManifestBytesMax);
+  if (manifest && is_token_manifest(*manifest)) return add_prepared(folder, *manifest);
+  if (fs::exists(folder / kUnfinishedFile)) {
+    return data_error(folder,
+                      "is not finished: `trainer prepare` was at work here; the same command "
+                      "again goes on");
+  }
+  const auto files = files_in(folder);
+  if (!files) return files.error();
+  if (std::ranges::none_of(*files, is_token_name)) return add_text(folder);
+  for (const auto& file : *files) {
+    if (!is_token_name(file) || is_held_out(file)) continue;
+    if (const auto added = add_tokens(file); !added) return added;
+  }
+  return {};
+}
+
+Result<void> TokenSource::add_prepared(const fs::path& folder, const std::string& text) {
+  const auto manifest = token_manifest_from(text);
+  if (!manifest) {
+    return Error{.code = Code::invalid,
+                 .message = manifest.error().message,
+                 .subject = (folder / kTokenManifestFile).string()};
+  }
+  for (const auto& shard : manifest->train) {
+    const auto path = folder / shard.file;
+    if (shard.tokens == 0) continue;
+    auto file = MappedFile::open(path);
+    if (!file) return file.error();
+    const auto header = decode_token_header(file->bytes(), path.string());
+    if (!header) return header.error();
+    const auto crc32 = hex32(crc32_of(file->bytes().first(kTokenHeaderBytes)));
+    if (crc32 != shard.header_crc32) {
+      return Error{.code = Code::invalid,
+                   .message = "is not the file of this set: the CRC-32 of its header is " + crc32 +
+                              ", the manifest says " + shard.header_crc32,
+                   .subject = path.string()};
+    }
+    const auto layout = layout_of(path, file->bytes());
+    if (!layout) return layout.error();
+    if (const auto added = add(path, std::move(*file), *layout); !added) return added;
+  }
+  return {};
+}
+
+Result<void> TokenSource::add_text(const fs::path& folder) {
+  const auto paths = files_below(folder);
+  if (!paths) return paths.error();
+  const std::size_t before = shards_.size();
+  for (const auto& path : *paths) {
+    auto file = MappedFile::open(path);
+    if (!file) return file.error();
+    if (file->bytes().empty()) continue;
+    const TokenLayout layout{.token_count = static_cast<std::int64_t>(file->bytes().size()),
+                             .vocabulary = 256,
+                             .tokenizer = "byte",
+                             .tokenizer_sha256 = {}};
+    if (const auto added = add(path, std::move(*file), layout); !added) return added;
+  }
+  if (shards_.size() > before) return {};
+  return data_error(folder, "is empty: " + std::to_string(paths->size()) +
+                                " files with 0 bytes in them; it must hold text");
+}
+
+Result<void> TokenSource::add_tokens(const fs::path& file) {
+  if (file.extension() == ".idx") return add_tokens(fs::path(file).replace_extension(".bin"));
+  auto mapped = MappedFile::open(file);
+  if (!mapped) return mapped.error();
+  const auto layout = layout_of(file, mapped->bytes());
+  if (!layout) return layout.error();
+  return add(file, std::move(*mapped), *layout);
+}
+
+Result<void> TokenSource::add(const fs::path& path, MappedFile file, const TokenLayout& layout) {
+  if (shards_.empty()) layout_ = layout;
+  const std::string differs = disagreement(layout, layout_);
+  if (!differs.empty()) {
+    return Error{.code = Code::invalid,
+                 .message = "does not belong to one dataset with " + shards_.front().path.string() +
+                            ": " + differs,
+                 .subject = path.string()};
+  }
+  if (shards_.size() == kFilesMax) {
+    return data_error(path, "is one file too many; at most " + std::to_string(kFilesMax) +
+                                " can be mapped, join some of them");
+  }
+  const bool is_text = layout.format == TokenFormat::text;
+  Shard shard{.path = path,
+              .file = std::move(file),
+              .layout = layout,
+              .first_token = token_count_,
+              .tokens = layout.token_count + (is_text ? 1 : 0)};
+  if (layout.format == TokenFormat::ours) {
+    const auto payload = layout.token_count * static_cast<std::int64_t>(layout.token_bytes);
+    shard.chunk_is_good =
+        std::make_unique<std::atomic<bool>[]>(static_cast<std::size_t>(payload / kChunk + 1));
+  }
+  token_count_ += shard.tokens;
+  shards_.push_back(std::move(shard));
+  return {};
+}
+
+Result<void> TokenSource::read(std::int64_t offset, std::span<std::int32_t> tokens) const {
+  const auto wanted = static_cast<std::int64_t>(tokens.size());
+  TJ_CHECK(offset >= 0 && offset + wanted <= token_count_, "tokens outside of the data");
+  auto shard = std::ranges::upper_bound(shards_, offset, {}, &Shard::first_token) - 1;
+  std::int64_t position = offset - shard->first_token;
+  while (!tokens.empty()) {
+    const auto stored =
+        static_cast<std::size_t>(std::max<std::int64_t>(0, shard->layout.token_count - position));
+    const std::size_t count = std::min(stored, tokens.size());
+    if (const auto read = read_from(*shard, position, tokens.first(count)); !read) return read;
+    tokens = tokens.subspan(count);
+    if (!tokens.empty() && shard->layout.format == TokenFormat::text) {
+      tokens[0] = kDocumentEnd;
+      tokens = tokens.subspan(1);
+    }
+    ++shard;
+    position = 0;
+  }
+  return {};
+}
+
+Result<void> TokenSource::read_from(const Shard& shard, std::int64_t position,
+                                    std::span<std::int32_t> tokens) const {
+  if (tokens.empty()) return {};
+  const auto& layout = shard.layout;
+  const auto width = static_cast<std::int64_t>(layout.token_bytes);
+  if (shard.chunk_is_good) {
+    const std::int64_t last = position + static_cast<std::int64_t>(tokens.size()) - 1;
+    for (auto chunk = position * width / kChunk; chunk <= last * width / kChunk; ++chunk) {
+      auto& is_good = shard.chunk_is_good[static_cast<std::size_t>(chunk)];
+      if (is_good.load(std::memory_order_relaxed)) continue;
+      const auto checked = check_token_chunk(shard.file.bytes(), shard.path.string(), chunk);
+      if (!checked) return checked;
+      is_good.store(true, std::memory_order_relaxed);
+    }
+  }
+  const std::int64_t begin = layout.first_byte + position * width;
+  const auto largest = copy_tokens(shard.file.bytes().data() + begin, layout.token_bytes, tokens);
+  if (largest < ids_end_) return {};
+  for (std::size_t i = 0;; ++i) {
+    const std::int64_t at = begin + static_cast<std::int64_t>(i) * width;
+    std::int32_t ignored = 0;
+    const auto id = copy_tokens(shard.file.bytes().data() + at, layout.token_bytes, {&ignored, 1});
+    if (id < ids_end_) continue;
+    return Error{.code = Code::invalid,
+                 .message = "at byte " + std::to_string(at) + ": the token is " +
+                            std::to_string(id) + "; it must be less than the vocabulary, " +
+                            std::to_string(ids_end_),
+                 .subject = shard.path.string()};
+  }
+}
+
+}  // namespace tj::trainer

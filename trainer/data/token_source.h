@@ -1,0 +1,74 @@
+// Training data as one stream of tokens, whatever files it lies in: a folder of text, one of
+// prepared tokens, or token files of the formats in token_layout.h. Memory-mapped; what is read is
+// checked on the way.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "contract/result.h"
+#include "trainer/data/mapped_file.h"
+#include "trainer/data/token_layout.h"
+
+namespace tj::trainer {
+
+/// The byte token between documents, which text never holds.
+inline constexpr std::uint8_t kDocumentEnd = 0;
+/// Each file is one memory map, and Linux allows a process 65,530 of them by default.
+inline constexpr std::size_t kFilesMax = 60'000;
+
+class TokenSource {
+ public:
+  /// Opens each of `paths` and joins them in this order. A folder is, by what lies in it: prepared
+  /// tokens (a manifest), token files (any .tok or .bin in it; names with the word val, valid,
+  /// validation or test are left out), else text, read recursively. Files that disagree in format,
+  /// vocabulary or tokenizer are refused. Fails with not_found, forbidden or invalid; the error
+  /// names the file, and in it the offset.
+  static Result<TokenSource> open(std::span<const std::string> paths);
+
+  std::int64_t token_count() const { return token_count_; }
+  std::size_t file_count() const { return shards_.size(); }
+  TokenFormat format() const { return layout_.format; }
+  std::int64_t vocabulary() const { return layout_.vocabulary; }  // 0: the files don't say
+  const std::string& tokenizer() const { return layout_.tokenizer; }
+
+  /// From here on an id that is not below `vocabulary` is damage.
+  void require_ids_below(std::int64_t vocabulary) { ids_end_ = vocabulary; }
+
+  /// Copies the tokens from `offset` on; the range must lie inside the stream. Fails with
+  /// Code::invalid when a checksum is wrong or an id too large. Any thread may read.
+  Result<void> read(std::int64_t offset, std::span<std::int32_t> tokens) const;
+
+  TokenSource(TokenSource&& other) noexcept = default;
+  TokenSource& operator=(TokenSource&&) = delete;
+
+ private:
+  struct Shard {
+    std::filesystem::path path;
+    MappedFile file;
+    TokenLayout layout;
+    std::int64_t first_token = 0;
+    std::int64_t tokens = 0;  // with the document's end that text has
+    std::unique_ptr<std::atomic<bool>[]> chunk_is_good = nullptr;  // ours only
+  };
+  TokenSource() = default;
+  Result<void> add_path(const std::filesystem::path& path);
+  Result<void> add_folder(const std::filesystem::path& folder);
+  Result<void> add_prepared(const std::filesystem::path& folder, const std::string& manifest);
+  Result<void> add_text(const std::filesystem::path& folder);
+  Result<void> add_tokens(const std::filesystem::path& file);
+  Result<void> add(const std::filesystem::path& path, MappedFile file, const TokenLayout& layout);
+  Result<void> read_from(const Shard& shard, std::int64_t position,
+                         std::span<std::int32_t> tokens) const;
+
+  std::vector<Shard> shards_;
+  TokenLayout layout_;  // of the first file; what all files share is read from it
+  std::int64_t token_count_ = 0;
+  std::int64_t ids_end_ = std::int64_t{1} << 31;
+};
+
+}  // namespace tj::trainer
