@@ -342,6 +342,12 @@ class Trainer(unittest.TestCase):
         self.assertEqual(table, flags)
 
 
+    def test_the_prepare_flags_are_those_of_the_program(self):
+        _, text = program_output("trainer", "prepare", "--help")
+        table = markdown.first_column(markdown.section(read("docs/data.md"), "trainer prepare"))
+        self.assertEqual({flag.split()[0] for flag in table if flag.startswith("--")}, long_flags(text))
+
+
 class Testing(unittest.TestCase):
     def test_the_stages_are_those_of_the_runner(self):
         table = markdown.first_column(markdown.section(read("docs/testing.md"), "Testing"))

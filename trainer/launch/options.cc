@@ -16,6 +16,8 @@ constexpr std::string_view kHelp = R"(trainer: the entrypoint of a training work
       turns this worker into one process per GPU (one on a CPU), each with torchrun's variables
   trainer env [--explain] [FLAGS]
       says who this worker is, as launch would find it: variables, or a table with origins
+  trainer prepare --input PATH... --output FOLDER ARGUMENTS...
+      turns text into tokens to train from; `trainer prepare --help` lists the arguments
   trainer train ARGUMENTS...
       trains; `trainer train --help` lists the arguments
   trainer --version
@@ -246,16 +248,19 @@ Result<CommandLine> parse_env(std::span<const std::string> words) {
 
 Result<CommandLine> parse_command_line(std::span<const std::string> arguments,
                                        std::string_view version) {
-  if (arguments.empty()) return usage("trainer", "no command; it must be launch, env or train");
+  if (arguments.empty())
+    return usage("trainer", "no command; it must be launch, env, prepare or train");
   const std::string& command = arguments[0];
   const auto rest = arguments.subspan(1);
   if (command == "launch") return parse_launch(rest);
   if (command == "env") return parse_env(rest);
+  if (command == "prepare") return CommandLine(PrepareArguments{{rest.begin(), rest.end()}});
   if (command == "train") return CommandLine(TrainOptions{{rest.begin(), rest.end()}});
   if (command == "--help" || command == "-h") return CommandLine(ShowText{std::string(kHelp)});
   if (command == "--version")
     return CommandLine(ShowText{"trainer " + std::string(version) + "\n"});
-  return usage("trainer", "\"" + command + "\" is not a command; it must be launch, env or train");
+  return usage("trainer",
+               "\"" + command + "\" is not a command; it must be launch, env, prepare or train");
 }
 
 }  // namespace tj::trainer

@@ -36,12 +36,18 @@ struct TrainOptions {
   bool operator==(const TrainOptions&) const = default;
 };
 
+struct PrepareArguments {
+  std::vector<std::string> arguments;  // for run_prepare(), untouched
+  bool operator==(const PrepareArguments&) const = default;
+};
+
 struct ShowText {
   std::string text;  // --help, --version
   bool operator==(const ShowText&) const = default;
 };
 
-using CommandLine = std::variant<LaunchOptions, EnvOptions, TrainOptions, ShowText>;
+using CommandLine =
+    std::variant<LaunchOptions, EnvOptions, PrepareArguments, TrainOptions, ShowText>;
 
 /// `arguments` without the program's name. Fails with Code::invalid.
 Result<CommandLine> parse_command_line(std::span<const std::string> arguments,

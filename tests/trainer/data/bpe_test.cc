@@ -65,7 +65,7 @@ TEST(Bpe, a_word_without_end_takes_no_quadratic_time) {
   const auto vocabulary = read_bpe_vocabulary(kGpt2);
   ASSERT_TRUE(vocabulary);
   BpeEncoder encoder(*vocabulary);
-  const auto ids = encode(encoder, std::string(4 << 20, 'x'));
+  const auto ids = encode(encoder, std::string(1 << 20, 'x'));
   EXPECT_EQ(ids.size() % 2, 0U);
   EXPECT_TRUE(std::ranges::all_of(ids, [&](auto id) { return id == ids.front(); }));
 }

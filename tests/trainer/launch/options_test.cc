@@ -54,6 +54,12 @@ TEST(Options, train_passes_everything_to_the_engine) {
   EXPECT_EQ(std::get<TrainOptions>(*line).arguments, (Words{"--help", "--", "x"}));
 }
 
+TEST(Options, prepare_gets_its_arguments_untouched) {
+  const auto line = parse({"prepare", "--help", "--input", "x"});
+  ASSERT_TRUE(line.ok());
+  EXPECT_EQ(std::get<PrepareArguments>(*line).arguments, (Words{"--help", "--input", "x"}));
+}
+
 TEST(Options, help_and_version_are_shown) {
   EXPECT_EQ(std::get<ShowText>(*parse({"--version"})).text, "trainer 9.9\n");
   EXPECT_NE(std::get<ShowText>(*parse({"--help"})).text.find("Examples"), std::string::npos);
@@ -102,9 +108,9 @@ TEST(Options, wrong_ones_are_named) {
   EXPECT_EQ(error_of({"env", "--grace-seconds", "1"}),
             "--grace-seconds: is not an option of trainer env; see trainer env --help");
   EXPECT_EQ(error_of({"env", "train.py"}), "train.py: is not an option of trainer env");
-  EXPECT_EQ(error_of({}), "trainer: no command; it must be launch, env or train");
+  EXPECT_EQ(error_of({}), "trainer: no command; it must be launch, env, prepare or train");
   EXPECT_EQ(error_of({"lunch"}),
-            "trainer: \"lunch\" is not a command; it must be launch, env or train");
+            "trainer: \"lunch\" is not a command; it must be launch, env, prepare or train");
   EXPECT_EQ(error_of({"launch"}),
             "trainer launch: no command; give one after --, as in trainer launch -- python3 "
             "train.py");

@@ -1,0 +1,400 @@
+#include "trainer/data/prepare.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+#include <thread>
+
+#include "trainer/checkpoint/durable_file.h"
+#include "trainer/data/mapped_file.h"
+#include "trainer/data/shard.h"
+#include "trainer/report/settings.h"
+
+namespace tj::trainer {
+namespace {
+namespace fs = std::filesystem;
+using std::chrono::steady_clock;
+
+Failure bad_config(const Error& error) {
+  return {.exit_code = exit_code::kBadConfig, .reason = "BadConfig", .message = describe(error)};
+}
+Failure bad_data(const Error& error) {
+  return {.exit_code = exit_code::kBadData, .reason = "BadData", .message = describe(error)};
+}
+Failure save_failed(const Error& error) {
+  return {.exit_code = exit_code::kSaveFailed, .reason = "SaveFailed", .message = describe(error)};
+}
+Failure wrong(const std::string& option, const std::string& what) {
+  return bad_config({.code = Code::invalid, .message = what, .subject = option});
+}
+
+std::string shard_name(const char* split, std::size_t part) {
+  char name[40];
+  std::snprintf(name, sizeof name, "%s-%06zu.tok", split, part);
+  return name;
+}
+
+std::optional<double> fraction_from(const std::string& text) {
+  double value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_number = failure == std::errc{} && end == text.data() + text.size();
+  return is_number && value >= 0 && value < 1 ? std::optional(value) : std::nullopt;
+}
+
+Result<void> write_and_rename(const fs::path& folder, const std::string& name,
+                              const std::string& text) {
+  const fs::path draft = folder / (name + ".draft");
+  if (const auto written = write_durably(draft, text); !written) return written.error();
+  std::error_code failure;
+  fs::rename(draft, folder / name, failure);
+  if (!failure) return sync_folder(folder);
+  return Error{.code = Code::unavailable,
+               .message = "can't be renamed: " + failure.message(),
+               .subject = draft.string()};
+}
+
+/// What a finished part left behind.
+struct PartEntries {
+  ShardEntry train;
+  std::optional<ShardEntry> val;
+};
+
+class Preparation {
+ public:
+  Preparation(const PrepareOptions& options, const PrepareHooks& hooks)
+      : options_(options), hooks_(hooks), folder_(options.output) {}
+
+  PrepareEnd run() {
+    auto failure = begin();
+    if (!failure && !is_done_) failure = work();
+    if (!failure && !is_done_) failure = commit();
+    return {.failure = failure, .manifest = std::move(manifest_), .progress = progress()};
+  }
+
+ private:
+  std::optional<Failure> begin() {
+    if (auto failure = choose_tokenizer()) return failure;
+    const auto fraction = fraction_from(options_.val_fraction);
+    if (!fraction) {
+      return wrong("--val-fraction", "is \"" + options_.val_fraction +
+                                         "\"; it must be a number from 0 to less than 1");
+    }
+    val_fraction_ = *fraction;
+    auto inputs = find_inputs(options_.inputs, options_.format);
+    if (!inputs) return bad_data(inputs.error());
+    inputs_ = std::move(*inputs);
+    parts_ = plan_parts(inputs_, options_.part_bytes);
+    if (parts_.size() > kPartsMax) {
+      return wrong("--input", "makes " + std::to_string(parts_.size()) + " shards; at most " +
+                                  std::to_string(kPartsMax) +
+                                  " can be mapped: prepare it in "
+                                  "several folders");
+    }
+    entries_.resize(parts_.size());
+    for (const auto& file : inputs_) bytes_ += file.bytes;
+    manifest_.made_from = identity();
+    return open_output();
+  }
+
+  std::optional<Failure> choose_tokenizer() {
+    if (options_.tokenizer == "byte") {
+      tokenizer_ = byte_tokenizer();
+      if (options_.vocabulary.empty()) return std::nullopt;
+      return wrong("--vocabulary", "is given, but the tokenizer byte has none");
+    }
+    if (options_.tokenizer != "gpt2-bpe") {
+      return wrong("--tokenizer", "is \"" + options_.tokenizer + "\"; it must be byte or gpt2-bpe");
+    }
+    if (options_.vocabulary.empty()) {
+      return wrong("--vocabulary",
+                   "is missing; gpt2-bpe needs a tokenizer.json, or a folder with vocab.json and "
+                   "merges.txt");
+    }
+    auto tokenizer = gpt2_tokenizer(options_.vocabulary);
+    if (!tokenizer) return bad_config(tokenizer.error());
+    tokenizer_ = std::move(*tokenizer);
+    return std::nullopt;
+  }
+
+  PrepareIdentity identity() const {
+    const bool is_json = inputs_.front().format == TextFormat::jsonl;
+    return {.tokenizer = tokenizer_.name,
+            .tokenizer_sha256 = tokenizer_.sha256,
+            .vocabulary = tokenizer_.vocabulary,
+            .document_end = tokenizer_.document_end,
+            .format = to_string(inputs_.front().format),
+            .field = is_json ? options_.field : "",
+            .val_fraction = number_text(val_fraction_),
+            .part_bytes = options_.part_bytes,
+            .input_files = static_cast<std::int64_t>(inputs_.size()),
+            .input_bytes = bytes_,
+            .input_sha256 = inputs_sha256(inputs_)};
+  }
+
+  std::optional<Failure> open_output() {
+    std::error_code failure;
+    fs::create_directories(folder_, failure);
+    if (failure) {
+      return save_failed({.code = Code::unavailable,
+                          .message = "can't be created: " + failure.message(),
+                          .subject = "--output " + folder_.string()});
+    }
+    lock_ = UniqueFd(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!lock_.open()) return save_failed(read_error(folder_, errno));
+    if (::flock(lock_.value(), LOCK_EX | LOCK_NB) != 0)
+      return wrong("--output " + folder_.string(), "another trainer prepare is at work there");
+    if (fs::exists(folder_ / kTokenManifestFile)) return open_finished();
+    if (fs::exists(folder_ / kUnfinishedFile)) return open_unfinished();
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      if (entry.path().extension() == ".draft") continue;
+      return wrong("--output " + folder_.string(),
+                   "holds " + entry.path().filename().string() + "; it must be an empty folder");
+    }
+    const auto begun =
+        write_and_rename(folder_, kUnfinishedFile, identity_text(manifest_.made_from));
+    return begun ? std::nullopt : std::optional(save_failed(begun.error()));
+  }
+
+  /// The end of a run that was killed after its last rename, or a second run of the same command.
+  std::optional<Failure> open_finished() {
+    const auto path = folder_ / kTokenManifestFile;
+    const auto text = read_small_file(path, kTokenManifestBytesMax);
+    if (!text) return save_failed(text.error());
+    const auto finished = token_manifest_from(*text);
+    if (!finished) return wrong(path.string(), finished.error().message);
+    if (auto failure = check_same(finished->made_from, "already holds tokens")) return failure;
+    manifest_ = *finished;
+    is_done_ = true;
+    bytes_done_ = bytes_kept_ = bytes_;
+    parts_done_ = parts_.size();
+    return remove_mark();
+  }
+
+  std::optional<Failure> open_unfinished() {
+    const auto path = folder_ / kUnfinishedFile;
+    const auto text = read_small_file(path, kTokenManifestBytesMax);
+    if (!text) return save_failed(text.error());
+    const auto before = identity_from(*text);
+    if (!before) return wrong(path.string(), before.error().message);
+    return check_same(*before, "holds a part of the work");
+  }
+
+  std::optional<Failure> check_same(const PrepareIdentity& before, const std::string& what) const {
+    const std::string differs = difference(manifest_.made_from, before);
+    if (differs.empty()) return std::nullopt;
+    return wrong("--output " + folder_.string(), what + " for another input or other options: " +
+                                                     differs + "; give another folder");
+  }
+
+  std::optional<Failure> remove_mark() const {
+    std::error_code ignored;
+    fs::remove(folder_ / kUnfinishedFile, ignored);
+    const auto synced = sync_folder(folder_);
+    return synced ? std::nullopt : std::optional(save_failed(synced.error()));
+  }
+
+  std::optional<Failure> work() {
+    begun_ = steady_clock::now();
+    const int workers =
+        std::min(options_.workers, static_cast<int>(std::min<std::size_t>(parts_.size(), 1024)));
+    workers_left_ = workers;
+    {
+      std::vector<std::jthread> threads;
+      for (int i = 0; i < workers; ++i) threads.emplace_back([this] { run_worker(); });
+      std::unique_lock lock(mutex_);
+      while (!changed_.wait_for(lock, hooks_.progress_interval,
+                                [this] { return workers_left_ == 0; })) {
+        lock.unlock();
+        if (hooks_.progress) hooks_.progress(progress());
+        lock.lock();
+      }
+    }
+    if (failure_) return failure_;
+    if (parts_done_ == parts_.size()) return std::nullopt;
+    return Failure{.exit_code = exit_code::kInterrupted,
+                   .reason = "Interrupted",
+                   .message = "asked to stop by signal " + std::to_string(hooks_.stop_signal()) +
+                              "; " + std::to_string(parts_done_) + " of " +
+                              std::to_string(parts_.size()) +
+                              " parts are done, the same command goes on from there"};
+  }
+
+  void run_worker() {
+    std::optional<Failure> mine;
+    try {
+      Encoder encoder(tokenizer_);
+      while (!mine && !is_stopping()) {
+        const std::size_t part = next_part_++;
+        if (part >= parts_.size()) break;
+        mine = do_part(part, encoder);
+      }
+    } catch (const std::exception& failure) {
+      mine = Failure{.message = failure.what()};
+    }
+    const std::lock_guard lock(mutex_);
+    if (mine && !failure_) failure_ = mine;
+    if (mine) has_failed_ = true;
+    --workers_left_;
+    changed_.notify_all();
+  }
+
+  bool is_stopping() const { return has_failed_ || hooks_.stop_signal() != 0; }
+
+  std::optional<Failure> do_part(std::size_t part, Encoder& encoder) {
+    std::int64_t nominal_bytes = 0;
+    for (const auto& slice : parts_[part]) nominal_bytes += slice.end - slice.begin;
+    if (take_finished(part)) {
+      bytes_kept_ += nominal_bytes;
+    } else {
+      ShardBuilder train(tokenizer_);
+      ShardBuilder val(tokenizer_);
+      for (const auto& slice : parts_[part]) {
+        if (const auto done = encode_slice(slice, encoder, train, val); !done)
+          return bad_data(done.error());
+        if (is_stopping()) return std::nullopt;
+      }
+      if (const auto written = write_part(part, train, val); !written)
+        return save_failed(written.error());
+    }
+    bytes_done_ += nominal_bytes;
+    ++parts_done_;
+    return std::nullopt;
+  }
+
+  bool take_finished(std::size_t part) {
+    auto& entries = entries_[part];
+    if (has_val()) {
+      const auto val = finished_shard(folder_, shard_name("val", part), tokenizer_);
+      if (!val) return false;
+      entries.val = *val;
+    }
+    const auto train = finished_shard(folder_, shard_name("train", part), tokenizer_);
+    if (train) entries.train = *train;
+    return train.ok();
+  }
+
+  Result<void> encode_slice(const Slice& slice, Encoder& encoder, ShardBuilder& train,
+                            ShardBuilder& val) {
+    const InputFile& input = inputs_[slice.file];
+    const auto file = TextFile::open(input.path);
+    if (!file) return file.error();
+    if (file->bytes() != input.bytes) {
+      return Error{.code = Code::invalid,
+                   .message = "has " + std::to_string(file->bytes()) + " bytes and had " +
+                              std::to_string(input.bytes) + " at the start; it must not change",
+                   .subject = input.path.string()};
+    }
+    const auto begin = next_cut(*file, input.format, slice.begin);
+    if (!begin) return begin.error();
+    const bool ends_file = slice.end == input.bytes;
+    const auto end =
+        ends_file ? Result<std::int64_t>(input.bytes) : next_cut(*file, input.format, slice.end);
+    if (!end) return end.error();
+    const auto text = file->read(*begin, *end - *begin);
+    if (!text) return text.error();
+    const RecordSlice records{.format = input.format,
+                              .bytes = *text,
+                              .offset = *begin,
+                              .ends_file = ends_file,
+                              .field = options_.field};
+    return for_each_document(records, input.path.string(), [&](const Document& document) {
+      auto& shard = is_held_out(input.name, document.offset, val_fraction_) ? val : train;
+      encoder.encode(document.text, [&](auto ids) { shard.append(ids); });
+      if (document.ends) shard.end_document();
+      return !is_stopping();
+    });
+  }
+
+  Result<void> write_part(std::size_t part, const ShardBuilder& train, const ShardBuilder& val) {
+    if (has_val()) {
+      const auto written = val.write(folder_, shard_name("val", part));
+      if (!written) return written.error();
+      entries_[part].val = *written;
+    }
+    const auto written = train.write(folder_, shard_name("train", part));
+    if (!written) return written.error();
+    entries_[part].train = *written;
+    return sync_folder(folder_);
+  }
+
+  std::optional<Failure> commit() {
+    for (auto& entries : entries_) {
+      manifest_.train.push_back(std::move(entries.train));
+      if (entries.val) manifest_.val.push_back(std::move(*entries.val));
+    }
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      std::error_code ignored;  // of a killed run; it does no harm
+      if (entry.path().extension() == ".draft") fs::remove(entry.path(), ignored);
+    }
+    const auto committed =
+        write_and_rename(folder_, kTokenManifestFile, token_manifest_text(manifest_));
+    if (!committed) return save_failed(committed.error());
+    return remove_mark();
+  }
+
+  bool has_val() const { return val_fraction_ > 0; }
+
+  PrepareProgress progress() const {
+    const std::chrono::duration<double> taken = steady_clock::now() - begun_;
+    return {.bytes_done = bytes_done_,
+            .bytes_kept = bytes_kept_,
+            .bytes = bytes_,
+            .parts_done = parts_done_,
+            .parts = parts_.size(),
+            .workers = options_.workers,
+            .seconds = taken.count()};
+  }
+
+  const PrepareOptions& options_;
+  const PrepareHooks& hooks_;
+  const fs::path folder_;
+  Tokenizer tokenizer_;
+  double val_fraction_ = 0;
+  std::vector<InputFile> inputs_;
+  std::int64_t bytes_ = 0;
+  std::vector<Part> parts_;
+  std::vector<PartEntries> entries_;  // each by the one worker that has its part
+  TokenManifest manifest_;
+  bool is_done_ = false;
+  UniqueFd lock_;  // on the folder; the kernel gives it back however this process ends
+  steady_clock::time_point begun_ = steady_clock::now();
+  std::atomic<std::size_t> next_part_ = 0;
+  std::atomic<std::size_t> parts_done_ = 0;
+  std::atomic<std::int64_t> bytes_done_ = 0;
+  std::atomic<std::int64_t> bytes_kept_ = 0;
+  std::atomic<bool> has_failed_ = false;
+  std::mutex mutex_;  // guards workers_left_ and failure_
+  std::condition_variable changed_;
+  int workers_left_ = 0;
+  std::optional<Failure> failure_;  // the first one
+};
+
+}  // namespace
+
+std::string progress_line(const PrepareProgress& progress) {
+  constexpr double kMegabyte = 1e6;
+  const auto done = static_cast<double>(progress.bytes_done);
+  const auto all = static_cast<double>(std::max<std::int64_t>(1, progress.bytes));
+  const auto fresh = static_cast<double>(progress.bytes_done - progress.bytes_kept);
+  const double speed = progress.seconds > 0 ? fresh / progress.seconds : 0;
+  char eta[32] = "?";
+  if (speed > 0) std::snprintf(eta, sizeof eta, "%.0f s", (all - done) / speed);
+  char line[160];
+  std::snprintf(line, sizeof line, "%.0f %% | %.1f of %.1f MB | %zu/%zu parts | %.1f MB/s | ETA %s",
+                100 * done / all, done / kMegabyte, all / kMegabyte, progress.parts_done,
+                progress.parts, speed / kMegabyte, eta);
+  return line;
+}
+
+PrepareEnd prepare(const PrepareOptions& options, const PrepareHooks& hooks) {
+  TJ_CHECK(options.workers >= 1 && options.workers <= kPrepareWorkersMax, "so many workers");
+  return Preparation(options, hooks).run();
+}
+
+}  // namespace tj::trainer

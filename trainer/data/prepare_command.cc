@@ -1,0 +1,120 @@
+#include "trainer/data/prepare_command.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "trainer/data/prepare.h"
+#include "trainer/launch/host.h"
+#include "trainer/report/last_words.h"
+#include "trainer/report/settings.h"
+#include "trainer/train/stop_request.h"
+
+namespace tj::trainer {
+namespace {
+
+constexpr std::chrono::milliseconds kBarInterval{250};
+constexpr std::chrono::milliseconds kLineInterval{5000};
+
+void define(CLI::App& app, PrepareOptions& options) {
+  app.add_option("--input", options.inputs, "files and folders of text, in this order")
+      ->type_name("PATH...")
+      ->required();
+  app.add_option("--output", options.output, "folder of tokens: new, empty, or of the same command")
+      ->type_name("FOLDER")
+      ->required();
+  app.add_option("--tokenizer", options.tokenizer, "byte or gpt2-bpe (byte)")->type_name("NAME");
+  app.add_option("--vocabulary", options.vocabulary,
+                 "for gpt2-bpe: tokenizer.json, or a folder with vocab.json and merges.txt")
+      ->type_name("PATH");
+  app.add_option("--format", options.format,
+                 "folder (a file is a document), jsonl or wiki (the files say it)")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"folder", "jsonl", "wiki"}));
+  app.add_option("--field", options.field, "member of a JSON line that holds the text (text)")
+      ->type_name("NAME");
+  app.add_option("--workers", options.workers, "threads (one for each usable core)")
+      ->type_name("N")
+      ->check(CLI::Range(1, kPrepareWorkersMax));
+  app.add_option_function<std::int64_t>(
+         "--part-mib", [&options](std::int64_t mebibytes) { options.part_bytes = mebibytes << 20; },
+         "MiB of text that become one shard; memory follows it (8)")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{1}, kPartBytesMax >> 20));
+  app.add_option("--val-fraction", options.val_fraction,
+                 "share of the documents that is held out, from 0 to less than 1 (0)")
+      ->type_name("F");
+}
+
+int fail(const Failure& failure, const char* line_start) {
+  write_last_words({.reason = failure.reason, .message = failure.message, .rank = {}, .step = {}});
+  std::fprintf(stderr, "%strainer prepare: %s\n", line_start, failure.message.c_str());
+  return failure.exit_code;
+}
+
+void print_split(const char* name, const std::vector<ShardEntry>& shards) {
+  std::int64_t tokens = 0;
+  std::int64_t documents = 0;
+  for (const auto& shard : shards) {
+    tokens += shard.tokens;
+    documents += shard.documents;
+  }
+  std::printf("%-5s  %s tokens of %s documents in %zu shard%s\n", name, grouped(tokens).c_str(),
+              grouped(documents).c_str(), shards.size(), shards.size() == 1 ? "" : "s");
+}
+
+void print_end(const PrepareOptions& options, const PrepareEnd& end) {
+  const auto& progress = end.progress;
+  const bool was_done = progress.bytes_kept == progress.bytes;
+  print_split("train", end.manifest.train);
+  if (!end.manifest.val.empty()) print_split("val", end.manifest.val);
+  const auto fresh = static_cast<double>(progress.bytes_done - progress.bytes_kept) / 1e6;
+  const auto kept = static_cast<double>(progress.bytes_kept) / 1e6;
+  if (was_done) {
+    std::printf("prepared %s: it was done already\n", options.output.c_str());
+  } else {
+    std::printf("prepared %s: %.1f MB in %.1f s, %.1f MB/s with %d workers; %.1f MB were there\n",
+                options.output.c_str(), fresh, progress.seconds,
+                progress.seconds > 0 ? fresh / progress.seconds : 0, progress.workers, kept);
+  }
+}
+
+}  // namespace
+
+int run_prepare(const std::vector<std::string>& arguments) {
+  CLI::App app("Turns text into tokens to train from; started again it goes on where it was.",
+               "trainer prepare");
+  PrepareOptions options;
+  define(app, options);
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return exit_code::kDone;
+  } catch (const CLI::ParseError& failure) {
+    return fail(
+        {.exit_code = exit_code::kUsage,
+         .reason = "BadUsage",
+         .message = std::string(failure.what()) + "; `trainer prepare --help` lists the flags"},
+        "");
+  }
+  if (options.workers == 0) options.workers = usable_cores();
+  catch_stop_signals();
+  const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
+  const PrepareHooks hooks{.progress =
+                               [is_terminal](const PrepareProgress& progress) {
+                                 std::printf(is_terminal ? "\r%s\x1b[K" : "%s\n",
+                                             progress_line(progress).c_str());
+                                 std::fflush(stdout);
+                               },
+                           .stop_signal = stop_signal,
+                           .progress_interval = is_terminal ? kBarInterval : kLineInterval};
+  const PrepareEnd end = prepare(options, hooks);
+  if (end.failure) return fail(*end.failure, is_terminal ? "\n" : "");
+  if (is_terminal) hooks.progress(end.progress), std::fputc('\n', stdout);
+  print_end(options, end);
+  return exit_code::kDone;
+}
+
+}  // namespace tj::trainer
