@@ -18,7 +18,7 @@ class Metrics;  // loop/metrics.h
 
 struct ControllerOptions {
   std::string ns;                   // only this namespace; empty: all
-  int requests_in_flight_max = 16;  // of one job's creations and deletions
+  int requests_in_flight_max = 32;  // of one job's creations and deletions
   bool watch_nodes = true;          // while a job needs to know of them
   std::function<TimePoint()> now;   // the wall clock; tests turn it by hand
   // What all waiting is measured with; whoever turns it by hand calls `wake` after each turn.
