@@ -183,7 +183,9 @@ std::string Controller::Impl::not_ready_reason() const {
 }
 
 void Controller::Impl::learn(Resource resource, const WatchDelta& delta) {
-  for (const ObjectKey& key : view_.apply(resource, delta)) queue_.add(key, alarm_.now());
+  for (const ObjectKey& key : view_.apply(resource, delta)) {
+    queue_.add(key, std::max(alarm_.now(), reconciler_.rests_until(key)));
+  }
   pump_later();
 }
 

@@ -74,7 +74,20 @@ Reconciler::Memory& Reconciler::memory_of(const TrainingJob& job) {
   return memory;
 }
 
+SteadyTime Reconciler::rests_until(const ObjectKey& key) const {
+  const auto found = memory_.find(key);
+  return found == memory_.end() ? SteadyTime{} : found->second.rests_until;
+}
+
 Plan Reconciler::decide(const TrainingJob& job) {
+  const SteadyTime began = alarm_.now();
+  Plan next = plan_from_view(job);
+  const SteadyTime ended = alarm_.now();
+  memory_of(job).rests_until = ended + (ended - began) * kRestFactor;
+  return next;
+}
+
+Plan Reconciler::plan_from_view(const TrainingJob& job) {
   Memory& memory = memory_of(job);
   const Service* service = view_.services().find(job.meta.key());
   std::vector<Pod> pods = view_.pods_of(job.meta.key());

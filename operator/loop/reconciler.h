@@ -38,12 +38,17 @@ class Reconciler {
  public:
   /// What a pod that waits in silence says is asked for at most so often.
   static constexpr std::chrono::seconds kAskInterval{30};
+  /// To decide about a gang of a thousand takes milliseconds, and each of its pods is news. A job
+  /// is left alone for so many times as long as the last decision took.
+  static constexpr int kRestFactor = 10;
 
   using Done = std::function<void(PassOutcome)>;
   Reconciler(KubeApi& api, View& view, Alarm& alarm, Metrics& metrics, ReconcilerOptions options);
 
   /// At most one pass of a key at a time.
   void reconcile(const ObjectKey& key, Done done);
+  /// A pass before would spend too much of the time on this job.
+  SteadyTime rests_until(const ObjectKey& key) const;
 
  private:
   /// What may be lost at any time, at the cost of a request or a line in the log.
@@ -51,6 +56,7 @@ class Reconciler {
     std::string uid;
     std::optional<std::string> create_error;
     Refusal refusal = Refusal::denied;
+    SteadyTime rests_until{};
     CountsPace counts_pace;
     std::optional<PodNews> pod_news;
     std::optional<SteadyTime> asked_for_news;
@@ -65,6 +71,7 @@ class Reconciler {
 
   Memory& memory_of(const TrainingJob& job);
   Plan decide(const TrainingJob& job);
+  Plan plan_from_view(const TrainingJob& job);
   void create_children(Pass pass);
   std::chrono::milliseconds wait_to_write(const Pass& pass);
   void write_status(Pass pass);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/loop/reconciler.h"
 #include "operator/loop/status_writer.h"
 #include "tests/loop/world.h"
 
@@ -62,6 +63,39 @@ TEST(Scale, the_pods_of_one_job_go_before_the_counts_of_another) {
   world.api().release_answers();
   world.settle();
   EXPECT_EQ(world.phase("slow"), "Starting");
+}
+
+int passes(World& world) {
+  const std::string text = world.metrics().text();
+  const std::string name = "\ntrainingjob_reconcile_seconds_count ";
+  const std::size_t at = text.find(name);
+  return at == std::string::npos ? 0 : std::stoi(text.substr(at + name.size()));
+}
+
+TEST(Scale, a_job_that_is_long_to_decide_about_is_not_decided_about_at_each_news) {
+  World world;
+  bool is_slow = false;
+  std::chrono::milliseconds spent{0};
+  world.options().steady_now = [&] {
+    if (is_slow) spent += 1ms;  // at each look at the clock
+    return world.steady_now() + spent;
+  };
+  world.start_controller();
+  world.create_job("a", 100);
+  world.pass(1min);
+  const int before = passes(world);
+  is_slow = true;
+  const auto began = world.steady_now() + spent;
+  for (int rank = 0; rank < 99; ++rank) {
+    world.start_pod("a-worker-" + std::to_string(rank));
+    world.pass(1ms);
+  }
+  is_slow = false;
+  const auto taken = world.steady_now() + spent - began;
+  EXPECT_LE((passes(world) - before) * Reconciler::kRestFactor * 1ms, taken + 20ms)
+      << "each decision has taken a millisecond at least";
+  world.pass(1min);
+  EXPECT_EQ(world.job("a")["status"]["ready"], "99/100");
 }
 
 TEST(Scale, a_busy_server_is_obeyed_within_the_pass) {
