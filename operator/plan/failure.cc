@@ -19,12 +19,6 @@ bool has(const Range& range, const Value& value) {
   return std::find(std::begin(range), std::end(range), value) != std::end(range);
 }
 
-/// A retry gives the same answer.
-bool is_final_code(int code) {
-  using namespace exit_code;
-  return code == kUsage || code == kBadData || code == kBadConfig;
-}
-
 bool is_collateral(const Pod& pod) {
   return pod.exit && pod.exit->exit_code == exit_code::kPeerLost;
 }
@@ -50,7 +44,7 @@ FailureCause cause_of_reason(const std::string& reason) {
 /// DisruptionTarget may be stale, or race with the program's own end (KEP-3329): what the program
 /// says for certain goes before it.
 FailureCause cause_of(const Pod& pod) {
-  const bool program_knows = pod.exit && is_final_code(pod.exit->exit_code);
+  const bool program_knows = pod.exit && is_permanent(pod.exit->exit_code);
   if (program_knows) return FailureCause::exit_code;
   if (pod.exit && pod.exit->reason == "OOMKilled") return FailureCause::oom_killed;
   if (find_disruption(pod) != nullptr) return FailureCause::disrupted;
@@ -193,7 +187,7 @@ FailureAction built_in_action(const FirstFailure& what) {
                  : FailureAction::restart_ignoring_budget;
     case FailureCause::exit_code: break;
   }
-  if (what.exit_code && is_final_code(*what.exit_code)) return FailureAction::fail;
+  if (what.exit_code && is_permanent(*what.exit_code)) return FailureAction::fail;
   const bool may_resume = what.exit_code == exit_code::kInterrupted;
   return may_resume ? FailureAction::restart_ignoring_budget : FailureAction::restart;
 }
