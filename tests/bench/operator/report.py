@@ -90,10 +90,13 @@ def writes_table(results):
 
 
 def where_line(results):
-    where = results["where"]
-    return (f"Taken on {where['date']} at commit `{where['commit']}`: {where['cores']} cores of {where['cpu']}, "
-            f"{where['memory_gib']} GiB, Linux {where['kernel']}; load of the machine before it began: "
-            f"{where['load_before']:.1f}.")
+    """The machine is that of the last part; each part has its commit."""
+    commits = {}
+    for part, where in results["where"].items():
+        commits.setdefault((where["date"], where["commit"]), []).append(part)
+    taken = "; ".join(f"{', '.join(parts)} on {date} at commit `{commit}`" for (date, commit), parts in commits.items())
+    return (f"Taken on {where['cores']} cores of {where['cpu']}, {where['memory_gib']} GiB, Linux {where['kernel']}: "
+            f"{taken}.")
 
 
 def peer_memory_line(results):
