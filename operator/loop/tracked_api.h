@@ -13,7 +13,7 @@ namespace tj {
 class TrackedApi final : public KubeApi {
  public:
   /// Requests at a time; the others wait in turn. Each has its connection, which over TLS costs
-  /// the operator 100 kB and both sides a handshake, and beyond a few dozen a server gets no faster.
+  /// the operator 100 kB and both sides a handshake; beyond a few dozen a server gets no faster.
   static constexpr std::size_t kAtOnceMax = 32;
 
   explicit TrackedApi(KubeApi& api) : api_(api) {}

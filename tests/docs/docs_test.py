@@ -204,7 +204,7 @@ class Resource(unittest.TestCase):
         text = markdown.section(self.document, "When a worker fails")
         source = read("operator/plan/failure.cc")
         codes = dict(re.findall(r"int (k\w+) =\s*(\d+);", read("contract/outcome.h")))
-        final = re.search(r"is_final_code.*?return (.*?);", source, re.DOTALL).group(1)
+        final = re.search(r"bool is_permanent.*?return (.*?);", read("contract/outcome.cc"), re.DOTALL).group(1)
         self.assertIn("exit code " + listed([codes[name] for name in re.findall(r"k\w+", final)]), text)
         self.assertIn(f"exit code {codes['kInterrupted']} |", text)
         self.assertIn(f"Exit code {codes['kPeerLost']} ", text)
