@@ -33,7 +33,8 @@ struct WaitThenStep {
 };
 using WatchCommand = std::variant<StartList, StartWatch, WaitThenStep>;
 
-/// What the cache must learn. `objects` and `object` are JSON texts, without managedFields.
+// What the cache must learn. `objects` and `object` are JSON texts, without managedFields.
+
 /// A page of a list. What the list does not name is no more, which is known with its last page.
 struct Replace {
   std::vector<std::string> objects;

@@ -137,15 +137,17 @@ void Reconciler::create_children(Pass pass) {
 /// Zero: the status is written now, if it has changed. Of 100 jobs that come at once, each patch
 /// would cost the API server as much as two pods.
 std::chrono::milliseconds Reconciler::wait_to_write(const Pass& pass) {
+  const CountsPace& pace = memory_of(pass.job).counts_pace;
+  const SteadyTime now = alarm_.now();
+  const auto counts_wait = pace.wait(now);
+  if (counts_wait.count() == 0 && creating_ == 0) return {};
   const JobStatus& before = pass.job.status;
   const JobStatus& after = pass.plan.status;
   const bool is_urgent = is_urgent_change(before, after);
   const bool others_first = creating_ > 0 && (!is_urgent || is_on_its_way(before, after));
   if ((is_urgent && !others_first) || is_same_status(before, after)) return {};
-  const CountsPace& pace = memory_of(pass.job).counts_pace;
-  const SteadyTime now = alarm_.now();
   const std::chrono::milliseconds none{0};
-  return std::max(is_urgent ? none : pace.wait(now),
+  return std::max(is_urgent ? none : counts_wait,
                   others_first ? pace.wait_beside_creations(now) : none);
 }
 

@@ -29,7 +29,7 @@ struct PassOutcome {
 };
 
 struct ReconcilerOptions {
-  int requests_in_flight_max = 32;                 // of one job's creations and deletions
+  int requests_in_flight_max = 1;                  // of one job's creations and deletions
   std::function<TimePoint()> now;                  // the wall clock
   std::function<void(const ObjectKey& key)> wake;  // something is known of a job that was not
 };

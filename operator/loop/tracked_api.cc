@@ -16,7 +16,7 @@ void TrackedApi::send(Request request, Done done) {
 }
 
 void TrackedApi::send_next() {
-  while (in_flight_ < kAtOnceMax && !waiting_.empty()) {
+  while (in_flight_ < at_once_max_ && !waiting_.empty()) {
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
     if (!may_send(next.request)) continue;  // the right to write was lost while it waited
@@ -28,7 +28,7 @@ void TrackedApi::send_next() {
       done(std::move(body));
       if (alive.expired()) return;
       send_next();
-      if (in_flight_ == 0 && when_idle_) std::exchange(when_idle_, nullptr)();
+      if (is_idle() && when_idle_) std::exchange(when_idle_, nullptr)();
     });
   }
 }
@@ -39,7 +39,7 @@ void TrackedApi::close() {
 }
 
 void TrackedApi::when_idle(std::function<void()> action) {
-  if (in_flight_ == 0) return action();
+  if (is_idle()) return action();
   when_idle_ = std::move(action);
 }
 

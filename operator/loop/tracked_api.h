@@ -16,7 +16,8 @@ class TrackedApi final : public KubeApi {
   /// the operator 100 kB and both sides a handshake; beyond a few dozen a server gets no faster.
   static constexpr std::size_t kAtOnceMax = 32;
 
-  explicit TrackedApi(KubeApi& api) : api_(api) {}
+  explicit TrackedApi(KubeApi& api, std::size_t at_once_max = kAtOnceMax)
+      : api_(api), at_once_max_(at_once_max) {}
 
   /// After `close` the request and its `done` are dropped; so is a write that the gate refuses.
   void send(Request request, Done done) override;
@@ -27,6 +28,7 @@ class TrackedApi final : public KubeApi {
   /// Runs `action` once no answer is to come: now, or after the last one.
   void when_idle(std::function<void()> action);
   std::size_t in_flight() const { return in_flight_; }
+  bool is_idle() const { return in_flight_ == 0 && waiting_.empty(); }
 
  private:
   struct Waiting {
@@ -37,6 +39,7 @@ class TrackedApi final : public KubeApi {
   bool may_send(const Request& request) const;
 
   KubeApi& api_;
+  const std::size_t at_once_max_;
   std::function<bool()> may_write_;  // empty: yes
   std::function<void()> when_idle_;
   std::deque<Waiting> waiting_;  // bounded by the jobs in work and by what each asks for at a time

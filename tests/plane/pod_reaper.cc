@@ -11,8 +11,8 @@
 
 #include "operator/kube/kube_config.h"
 #include "operator/kube/rest_kube_api.h"
+#include "operator/loop/tracked_api.h"
 #include "operator/loop/watch_driver.h"
-#include "tests/plane/request_window.h"
 
 namespace tj {
 namespace {
@@ -43,9 +43,10 @@ int run(const KubeConfig& config) {
                   [&](std::function<void()> work) { boost::asio::post(loop, std::move(work)); });
   Alarm alarm(loop, std::chrono::steady_clock::now);
   // A pod that has gone meanwhile needs no removal: answers are not looked at.
-  RequestWindow window(api, kAtOnceMax, [](const Result<std::string>&) {});
+  TrackedApi window(api, kAtOnceMax);
   const auto look = [&](const std::string& object) {
-    if (auto request = removal(object)) window.add(*std::move(request));
+    if (auto request = removal(object))
+      window.send(*std::move(request), [](const Result<std::string>&) {});
   };
   const auto learn = [&](const WatchDelta& delta) {
     if (const auto* upsert = std::get_if<Upsert>(&delta)) look(upsert->object);

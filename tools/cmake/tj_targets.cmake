@@ -54,8 +54,10 @@ function(tj_program name)
   target_link_libraries(${name} PRIVATE tj_flags ${arg_LINK})
 endfunction()
 
-# Tests are compiled more often than they are run: this halves it.
-set(tj_test_options -O1 -g1)
+# Tests are compiled more often than they are run: this halves it. A sanitizer's preset has chosen for itself.
+if(NOT TJ_SANITIZE)
+  set(tj_test_options -O1 -g1)
+endif()
 
 # tj_test(NAME SOURCES... LINK targets... [LABELS ...] [HEADERS_FROM target]): one gtest binary, one CTest entry for each
 # of its tests. Its precompiled header is that of all tests, or of `target`.

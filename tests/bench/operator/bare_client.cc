@@ -23,8 +23,8 @@
 #include "operator/api/json.h"
 #include "operator/kube/kube_config.h"
 #include "operator/kube/rest_kube_api.h"
+#include "operator/loop/tracked_api.h"
 #include "operator/plan/manifest.h"
-#include "tests/plane/request_window.h"
 
 namespace tj {
 namespace {
@@ -76,22 +76,22 @@ class BareClient {
   BareClient(const KubeConfig& config, std::size_t connections)
       : connections_(connections),
         api_(config, [this](std::function<void()> work) { boost::asio::post(loop_, work); }),
-        window_(api_, connections, [this](const Result<std::string>& answer) { note(answer); }) {}
+        window_(api_, connections) {}
 
   /// One request on each connection, so that none is opened while the clock runs. Returns the
   /// version of the pods.
   std::string warm_up(const std::string& ns) {
     ns_ = ns;
     for (std::size_t i = 0; i < connections_; ++i) {
-      window_.add({.verb = Verb::list, .resource = Resource::pods, .ns = ns});
+      send({.verb = Verb::list, .resource = Resource::pods, .ns = ns});
     }
     run();
     return json::parse(last_answer_).at("metadata").at("resourceVersion");
   }
 
   void create(const Bodies& bodies) {
-    for (const auto& body : bodies.services) window_.add(creation(Resource::services, body));
-    for (const auto& [name, body] : bodies.pods) window_.add(creation(Resource::pods, body));
+    for (const auto& body : bodies.services) send(creation(Resource::services, body));
+    for (const auto& [name, body] : bodies.pods) send(creation(Resource::pods, body));
     run();
   }
 
@@ -100,13 +100,17 @@ class BareClient {
     version_ = version;
     watch(bodies);
     for (const auto& [name, body] : bodies) {
-      window_.add({.verb = Verb::remove, .resource = Resource::pods, .ns = ns_, .name = name});
+      send({.verb = Verb::remove, .resource = Resource::pods, .ns = ns_, .name = name});
     }
     run();
     stream_.reset();
   }
 
  private:
+  void send(Request request) {
+    window_.send(std::move(request), [this](const Result<std::string>& answer) { note(answer); });
+  }
+
   Request creation(Resource resource, const std::string& body) const {
     return {.verb = Verb::create, .resource = resource, .ns = ns_, .body = body};
   }
@@ -134,13 +138,13 @@ class BareClient {
     const auto found = bodies.find(json::parse(line)["object"]["metadata"]["name"]);
     if (found == bodies.end()) return;
     --still_to_go_;
-    window_.add(creation(Resource::pods, found->second));
+    send(creation(Resource::pods, found->second));
   }
 
   void note(const Result<std::string>& answer) {
     if (!answer) fail(describe(answer.error()));
     last_answer_ = *answer;
-    if (window_.is_empty() && still_to_go_ == 0) loop_.stop();
+    if (window_.is_idle() && still_to_go_ == 0) loop_.stop();
   }
 
   void run() {
@@ -153,7 +157,7 @@ class BareClient {
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> busy_{
       loop_.get_executor()};
   RestKubeApi api_;
-  RequestWindow window_;
+  TrackedApi window_;
   std::unique_ptr<WatchStream> stream_;
   std::string ns_;
   std::string version_;  // up to which the pods were seen
