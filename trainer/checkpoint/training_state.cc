@@ -9,14 +9,6 @@
 namespace tj::trainer {
 namespace {
 namespace fs = std::filesystem;
-constexpr const char* kFirstMoment = "exp_avg.";
-constexpr const char* kSecondMoment = "exp_avg_sq.";
-
-struct NamedTensors {
-  const std::vector<std::string>& names;
-  const std::vector<at::Tensor>& tensors;
-  std::string prefix;
-};
 
 std::span<std::byte> raw_bytes(const at::Tensor& tensor) {
   TORCH_CHECK(tensor.is_contiguous() && tensor.scalar_type() == at::kFloat,
@@ -24,20 +16,16 @@ std::span<std::byte> raw_bytes(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
-void append(std::vector<TensorBytes>& list, const NamedTensors& named) {
-  for (std::size_t index = 0; index < named.names.size(); ++index) {
-    const auto& tensor = named.tensors[index];
-    list.push_back({.name = named.prefix + named.names[index],
-                    .shape = tensor.sizes().vec(),
-                    .bytes = raw_bytes(tensor)});
-  }
+std::vector<TensorBytes> bytes_of(const std::vector<NamedTensor>& tensors) {
+  std::vector<TensorBytes> list;
+  for (const auto& [name, tensor] : tensors)
+    list.push_back({.name = name, .shape = tensor.sizes().vec(), .bytes = raw_bytes(tensor)});
+  return list;
 }
 
 Result<void> fill(const SafetensorsFile& file, const std::string& subject,
-                  const NamedTensors& named) {
-  for (std::size_t index = 0; index < named.names.size(); ++index) {
-    const std::string name = named.prefix + named.names[index];
-    const auto& tensor = named.tensors[index];
+                  const std::vector<NamedTensor>& tensors) {
+  for (const auto& [name, tensor] : tensors) {
     const TensorBytes* const stored = file.find(name);
     if (stored == nullptr || stored->shape != tensor.sizes().vec()) {
       return Error{
@@ -52,26 +40,27 @@ Result<void> fill(const SafetensorsFile& file, const std::string& subject,
 
 }  // namespace
 
-Result<fs::path> save_checkpoint(const fs::path& out, const TrainingState& state,
+void append_tensors(std::vector<NamedTensor>& list, const std::vector<std::string>& names,
+                    const std::vector<at::Tensor>& tensors, const std::string& prefix) {
+  for (std::size_t index = 0; index < names.size(); ++index)
+    list.push_back({.name = prefix + names[index], .tensor = tensors[index]});
+}
+
+Result<fs::path> save_checkpoint(const fs::path& out, const StateTensors& state,
                                  Manifest manifest) {
   auto draft = CheckpointDraft::begin(out, manifest.step);
   if (!draft) return draft.error();
-  const auto& names = state.model.names();
-  std::vector<TensorBytes> weights, moments;
-  append(weights, {names, state.model.parameters(), ""});
-  append(moments, {names, state.optimizer.first_moments(), kFirstMoment});
-  append(moments, {names, state.optimizer.second_moments(), kSecondMoment});
   const auto add = [&](const char* name, Result<FileDigest> written) -> Result<void> {
     if (!written) return written.error();
     manifest.files[name] = *written;
     return {};
   };
   // "format": "pt" is what Hugging Face's loader asks for.
-  const auto model =
-      add(kModelFile, write_safetensors(draft->folder() / kModelFile, weights, {{"format", "pt"}}));
+  const auto model = add(kModelFile, write_safetensors(draft->folder() / kModelFile,
+                                                       bytes_of(state.model), {{"format", "pt"}}));
   if (!model) return model.error();
-  const auto optimizer =
-      add(kOptimizerFile, write_safetensors(draft->folder() / kOptimizerFile, moments, {}));
+  const auto optimizer = add(kOptimizerFile, write_safetensors(draft->folder() / kOptimizerFile,
+                                                               bytes_of(state.optimizer), {}));
   if (!optimizer) return optimizer.error();
   const auto config = add(kConfigFile, write_durably(draft->folder() / kConfigFile,
                                                      hugging_face_config(manifest.model)));
@@ -79,24 +68,13 @@ Result<fs::path> save_checkpoint(const fs::path& out, const TrainingState& state
   return draft->commit(manifest);
 }
 
-Result<void> load_checkpoint(const FoundCheckpoint& checkpoint, const TrainingState& state) {
-  const auto& names = state.model.names();
+Result<void> load_checkpoint(const FoundCheckpoint& checkpoint, const StateTensors& state) {
   const auto weights = SafetensorsFile::open(checkpoint.folder / kModelFile);
   if (!weights) return weights.error();
   const auto moments = SafetensorsFile::open(checkpoint.folder / kOptimizerFile);
   if (!moments) return moments.error();
-  if (auto filled = fill(*weights, kModelFile, {names, state.model.parameters(), ""}); !filled)
-    return filled;
-  if (auto filled =
-          fill(*moments, kOptimizerFile, {names, state.optimizer.first_moments(), kFirstMoment});
-      !filled)
-    return filled;
-  if (auto filled =
-          fill(*moments, kOptimizerFile, {names, state.optimizer.second_moments(), kSecondMoment});
-      !filled)
-    return filled;
-  state.optimizer.set_step_count(checkpoint.manifest.step);
-  return {};
+  if (auto filled = fill(*weights, kModelFile, state.model); !filled) return filled;
+  return fill(*moments, kOptimizerFile, state.optimizer);
 }
 
 }  // namespace tj::trainer

@@ -2,14 +2,17 @@
 
 #include <torch/torch.h>
 
-#include <bit>
 #include <chrono>
 #include <cmath>
 
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/comm/agreement.h"
 #include "trainer/data/batch_reader.h"
+#include "trainer/models/gpt2.h"
 #include "trainer/report/progress.h"
+#include "trainer/train/adamw.h"
+#include "trainer/train/resume.h"
+#include "trainer/train/saving.h"
 #include "trainer/train/stop_request.h"
 
 namespace tj::trainer {
@@ -45,84 +48,40 @@ class Loop {
   bool is_first() const { return comm_.rank() == 0; }
 
   std::optional<Failure> begin() {
-    std::optional<Failure> mine;
-    if (is_first() && plan_.resume) mine = resume();
-    if (auto failure = agree(comm_, mine)) return failure;
-    share_state();
+    const auto beginning = begin_from_checkpoint(
+        {.plan = plan_, .communicator = comm_, .data_tokens = space_.token_count}, state());
+    if (beginning.failure) return beginning.failure;
+    if (beginning.manifest) go_on_from(*beginning.manifest);
+    checkpoint_path_ = beginning.checkpoint_path;
+    saving_.emplace(comm_, SavingOptions{.out = plan_.out, .keep = plan_.keep}, state());
     sync_ = comm_.synchronise(model_.parameters(), model_.names());
     return std::nullopt;
   }
 
-  std::optional<Failure> resume() {
-    const auto search = newest_usable_checkpoint(plan_.out);
-    for (const auto& damaged : search.damaged) say("checkpoint not usable: " + damaged);
-    if (!search.found) {
-      if (search.damaged.empty()) {
-        say("--resume: no checkpoint in " + plan_.out + " yet; training starts from scratch");
-        return std::nullopt;
-      }
-      return Failure{.exit_code = exit_code::kBadData,
-                     .reason = "NoUsableCheckpoint",
-                     .message = "--resume: none of the " + std::to_string(search.damaged.size()) +
-                                " checkpoints in " + plan_.out +
-                                " is usable; the newest: " + search.damaged.front()};
-    }
-    const auto& manifest = search.found->manifest;
-    if (auto mismatch = mismatch_with(manifest)) return mismatch;
-    if (const auto loaded = load_checkpoint(*search.found, {model_, optimizer_}); !loaded) {
-      return Failure{.exit_code = exit_code::kBadData,
-                     .reason = "NoUsableCheckpoint",
-                     .message = "--resume: " + search.found->folder.string() + ": " +
-                                describe(loaded.error())};
-    }
+  /// All that a checkpoint holds in tensors.
+  StateTensors state() const {
+    StateTensors state;
+    append_tensors(state.model, model_.names(), model_.parameters());
+    append_tensors(state.optimizer, model_.names(), optimizer_.first_moments(), "exp_avg.");
+    append_tensors(state.optimizer, model_.names(), optimizer_.second_moments(), "exp_avg_sq.");
+    return state;
+  }
+
+  /// All that a checkpoint holds beside the tensors.
+  Manifest place() const {
+    return {.step = step_,
+            .next_sample = next_sample_,
+            .seed = plan_.seed,
+            .data_tokens = space_.token_count,
+            .loss = loss_,
+            .model = plan_.model,
+            .files = {}};
+  }
+
+  void go_on_from(const Manifest& manifest) {
     step_ = saved_step_ = manifest.step;
     next_sample_ = manifest.next_sample;
     loss_ = manifest.loss;
-    checkpoint_path_ = search.found->folder.string();
-    say("resumed from " + checkpoint_path_ + ": " + std::to_string(step_) +
-        " steps done, next sample " + grouped(next_sample_));
-    if (manifest.data_tokens != space_.token_count) {
-      say("the training text has changed since: " + grouped(manifest.data_tokens) +
-          " tokens then, " + grouped(space_.token_count) +
-          " now; the order of the samples is a new one");
-    }
-    return std::nullopt;
-  }
-
-  std::optional<Failure> mismatch_with(const Manifest& manifest) const {
-    std::string difference;
-    const auto compare = [&](const char* flag, auto saved, auto asked) {
-      if (saved == asked || !difference.empty()) return;
-      difference = std::string(flag) + " is " + std::to_string(asked) + ", the checkpoint step " +
-                   std::to_string(manifest.step) + " in " + plan_.out + " was made with " +
-                   std::to_string(saved);
-    };
-    compare("--layers", manifest.model.layers, plan_.model.layers);
-    compare("--heads", manifest.model.heads, plan_.model.heads);
-    compare("--width", manifest.model.width, plan_.model.width);
-    compare("--vocabulary", manifest.model.vocabulary, plan_.model.vocabulary);
-    compare("--seq-len", manifest.model.context, plan_.model.context);
-    compare("--seed", manifest.seed, plan_.seed);
-    if (difference.empty()) return std::nullopt;
-    return Failure{.exit_code = exit_code::kBadConfig,
-                   .reason = "CheckpointMismatch",
-                   .message = difference + "; give the same, or another --out"};
-  }
-
-  /// Workers on different machines share no disk: what rank 0 has read goes over the network.
-  void share_state() {
-    const at::NoGradGuard no_grad;
-    auto place =
-        torch::tensor({step_, next_sample_, std::bit_cast<std::int64_t>(loss_)}, torch::kInt64);
-    comm_.broadcast(place, 0);
-    step_ = place[0].item<std::int64_t>();
-    next_sample_ = place[1].item<std::int64_t>();
-    loss_ = std::bit_cast<double>(place[2].item<std::int64_t>());
-    saved_step_ = step_;
-    for (auto tensor : model_.parameters()) comm_.broadcast(tensor, 0);
-    if (step_ == 0) return;
-    for (auto tensor : optimizer_.first_moments()) comm_.broadcast(tensor, 0);
-    for (auto tensor : optimizer_.second_moments()) comm_.broadcast(tensor, 0);
     optimizer_.set_step_count(step_);
   }
 
@@ -144,14 +103,17 @@ class Loop {
       const auto begun = steady_clock::now();
       const bool asked_to_stop = train_step();
       if (!std::isfinite(loss_)) return diverged();
+      if (has_save_failed_) return failed_save();
       const std::chrono::duration<double> taken = steady_clock::now() - begun;
-      if (auto failure = agree_on_metrics(taken.count())) return failure;
+      report(taken.count());
       const bool due = plan_.save_every > 0 && step_ % plan_.save_every == 0;
       if (due || asked_to_stop || step_ == steps) {
         if (auto failure = save()) return failure;
       }
-      if (asked_to_stop && step_ < steps) return interrupted();
+      if (asked_to_stop && step_ < steps) break;
     }
+    if (auto failure = saving_->finish()) return failure;
+    if (step_ < steps) return interrupted();
     return finish("finished " + std::to_string(steps) + " steps");
   }
 
@@ -167,8 +129,11 @@ class Loop {
       backward(loss * (static_cast<double>(comm_.world_size()) / tokens));
       loss_sum += loss.item<double>();
     }
-    auto shared = torch::tensor({loss_sum, stop_signal() != 0 ? 1.0 : 0.0}, torch::kFloat64);
+    auto shared = torch::tensor(
+        {loss_sum, stop_signal() != 0 ? 1.0 : 0.0, pending_ || saving_->has_failed() ? 1.0 : 0.0},
+        torch::kFloat64);
     comm_.all_reduce_sum(shared);
+    has_save_failed_ = shared[2].item<double>() > 0;
     loss_ = shared[0].item<double>() / tokens;
     if (std::isfinite(loss_)) update();
     next_sample_ += plan_.batch_size;
@@ -189,6 +154,7 @@ class Loop {
     if (plan_.grad_clip > 0)
       torch::nn::utils::clip_grad_norm_(model_.parameters(), plan_.grad_clip);
     lr_ = learning_rate(plan_.schedule, step_);
+    saving_->wait_until_copied();
     optimizer_.step(lr_);
     // In place: the gradients are windows on the buckets of the Reducer.
     for (const auto& parameter : model_.parameters()) parameter.mutable_grad().zero_();
@@ -215,43 +181,25 @@ class Loop {
     if (step_ % plan_.log_every == 0 || is_first_or_last) say(step_line(report));
     const auto written = append_line(metrics_file_, step_json(report));
     if (written) return std::nullopt;
-    return save_failure(written.error());
+    return save_failure(step_, written.error());
   }
 
-  std::optional<Failure> agree_on_metrics(double seconds) {
+  /// A full disk may show here first; the next step tells all ranks.
+  void report(double seconds) {
     if (is_first() && !pending_) pending_ = report_step(seconds);
-    // A full disk shows here first; it ends the run at the next save, where all ranks agree anyway.
-    return comm_.world_size() == 1 ? pending_ : std::nullopt;
   }
 
-  Failure save_failure(const Error& error) const {
-    return {.exit_code = exit_code::kSaveFailed,
-            .reason = "SaveFailed",
-            .message = "step " + std::to_string(step_) + " could not be saved: " + describe(error)};
+  /// Some rank could not write: what all say about it.
+  std::optional<Failure> failed_save() {
+    if (auto failure = agree(comm_, pending_)) return failure;
+    return saving_->finish();
   }
 
   std::optional<Failure> save() {
     if (saved_step_ == step_) return std::nullopt;
-    std::optional<Failure> mine = pending_;
-    if (is_first() && !mine) {
-      const Manifest manifest{.step = step_,
-                              .next_sample = next_sample_,
-                              .seed = plan_.seed,
-                              .data_tokens = space_.token_count,
-                              .loss = loss_,
-                              .model = plan_.model,
-                              .files = {}};
-      const auto path = save_checkpoint(plan_.out, {model_, optimizer_}, manifest);
-      if (path) {
-        checkpoint_path_ = path->string();
-        say("checkpoint " + checkpoint_path_);
-        prune_checkpoints(plan_.out, plan_.keep);
-      } else {
-        mine = save_failure(path.error());
-      }
-    }
     saved_step_ = step_;
-    return agree(comm_, mine);
+    if (auto failure = agree(comm_, pending_)) return failure;
+    return saving_->begin(place());
   }
 
   Failure diverged() const {
@@ -276,7 +224,9 @@ class Loop {
     if (!is_first()) return std::nullopt;
     char loss[32];
     std::snprintf(loss, sizeof loss, "%.4f", loss_);
-    say(how + " | final loss " + loss + " | checkpoint " + checkpoint_path_);
+    const bool has_saved = saving_ && !saving_->last_path().empty();
+    say(how + " | final loss " + loss + " | checkpoint " +
+        (has_saved ? saving_->last_path() : checkpoint_path_));
     return std::nullopt;
   }
 
@@ -287,10 +237,12 @@ class Loop {
   Gpt2 model_;
   AdamW optimizer_;
   std::unique_ptr<GradientSync> sync_;
+  std::optional<Saving> saving_;
   std::optional<BatchReader> batches_;
   std::filesystem::path metrics_file_;
   std::optional<Failure> pending_;  // rank 0's, until all agree on it
-  std::string checkpoint_path_;
+  bool has_save_failed_ = false;    // on some rank
+  std::string checkpoint_path_;     // of the one it began from
   std::int64_t step_ = 0;
   std::int64_t saved_step_ = 0;
   std::int64_t next_sample_ = 0;

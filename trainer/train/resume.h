@@ -1,0 +1,30 @@
+// Where a run begins: at the newest checkpoint that is whole, or from scratch. Rank 0 reads, the
+// others get it over the network: machines need not share a disk.
+#pragma once
+#include <optional>
+
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/comm/communicator.h"
+#include "trainer/train/failure.h"
+#include "trainer/train/plan.h"
+
+namespace tj::trainer {
+
+struct StateTensors;
+
+struct ResumeInputs {
+  const TrainPlan& plan;
+  Communicator& communicator;
+  std::int64_t data_tokens = 0;  // size of the text at hand
+};
+
+struct Beginning {
+  std::optional<Failure> failure;
+  std::optional<Manifest> manifest;  // on all ranks; none: from scratch
+  std::string checkpoint_path;       // rank 0 only
+};
+
+/// Collective. Fills `state` with what was saved, and makes it the same on all ranks in any case.
+Beginning begin_from_checkpoint(const ResumeInputs& inputs, const StateTensors& state);
+
+}  // namespace tj::trainer
