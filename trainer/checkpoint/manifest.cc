@@ -14,19 +14,28 @@ Error unusable(const std::string& message) {
 
 std::string manifest_text(const Manifest& manifest) {
   const auto& model = manifest.model;
-  ordered_json document = {{"version", kManifestVersion},
-                           {"step", manifest.step},
-                           {"next_sample", manifest.next_sample},
-                           {"seed", manifest.seed},
-                           {"data_tokens", manifest.data_tokens},
-                           {"loss", manifest.loss},
-                           {"model",
-                            {{"layers", model.layers},
-                             {"heads", model.heads},
-                             {"width", model.width},
-                             {"context", model.context},
-                             {"vocabulary", model.vocabulary}}},
-                           {"files", ordered_json::object()}};
+  ordered_json document = {
+      {"version", kManifestVersion},
+      {"step", manifest.step},
+      {"next_sample", manifest.next_sample},
+      {"optimizer_steps", manifest.optimizer_steps},
+      {"loss_scale",
+       {{"scale", manifest.loss_scale.scale}, {"good_steps", manifest.loss_scale.good_steps}}},
+      {"seed", manifest.seed},
+      {"data_tokens", manifest.data_tokens},
+      {"loss", manifest.loss},
+      {"model",
+       {{"layers", model.layers},
+        {"heads", model.heads},
+        {"width", model.width},
+        {"context", model.context},
+        {"vocabulary", model.vocabulary}}},
+      {"numerics",
+       {{"logical_shards", manifest.numerics.logical_shards},
+        {"batch_size", manifest.numerics.batch_size},
+        {"threads", manifest.numerics.threads},
+        {"has_averages", manifest.numerics.has_averages}}},
+      {"files", ordered_json::object()}};
   for (const auto& [name, digest] : manifest.files) {
     document["files"][name] = {{"bytes", digest.bytes}, {"sha256", digest.sha256}};
   }
@@ -45,6 +54,10 @@ Result<Manifest> manifest_from(std::string_view text) {
     }
     manifest.step = document.at("step").get<std::int64_t>();
     manifest.next_sample = document.at("next_sample").get<std::int64_t>();
+    manifest.optimizer_steps = document.at("optimizer_steps").get<std::int64_t>();
+    const auto& scale = document.at("loss_scale");
+    manifest.loss_scale = {.scale = scale.at("scale").get<double>(),
+                           .good_steps = scale.at("good_steps").get<std::int64_t>()};
     manifest.seed = document.at("seed").get<std::uint64_t>();
     manifest.data_tokens = document.at("data_tokens").get<std::int64_t>();
     manifest.loss = document.at("loss").get<double>();
@@ -54,6 +67,11 @@ Result<Manifest> manifest_from(std::string_view text) {
                       .width = model.at("width").get<std::int64_t>(),
                       .context = model.at("context").get<std::int64_t>(),
                       .vocabulary = model.at("vocabulary").get<std::int64_t>()};
+    const auto& numerics = document.at("numerics");
+    manifest.numerics = {.logical_shards = numerics.at("logical_shards").get<std::int64_t>(),
+                         .batch_size = numerics.at("batch_size").get<std::int64_t>(),
+                         .threads = numerics.at("threads").get<int>(),
+                         .has_averages = numerics.at("has_averages").get<bool>()};
     for (const auto& [name, digest] : document.at("files").items()) {
       manifest.files[name] = {.bytes = digest.at("bytes").get<std::int64_t>(),
                               .sha256 = digest.at("sha256").get<std::string>()};

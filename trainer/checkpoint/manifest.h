@@ -9,18 +9,31 @@
 #include "contract/result.h"
 #include "trainer/checkpoint/durable_file.h"
 #include "trainer/models/gpt2_config.h"
+#include "trainer/train/loss_scale.h"
 
 namespace tj::trainer {
 
-inline constexpr int kManifestVersion = 1;
+inline constexpr int kManifestVersion = 2;
+
+/// What must stay the same for a resumed run to go on as the uninterrupted one would.
+struct Numerics {
+  std::int64_t logical_shards = 0;  // 0: not deterministic, and then the others don't matter
+  std::int64_t batch_size = 0;
+  int threads = 0;
+  bool has_averages = false;
+  bool operator==(const Numerics&) const = default;
+};
 
 struct Manifest {
-  std::int64_t step = 0;         // finished optimizer steps
-  std::int64_t next_sample = 0;  // global number of the first sample not yet trained on
+  std::int64_t step = 0;             // finished optimizer steps
+  std::int64_t next_sample = 0;      // global number of the first sample not yet trained on
+  std::int64_t optimizer_steps = 0;  // fewer than `step` when fp16 overflowed
+  LossScale loss_scale;
   std::uint64_t seed = 0;
   std::int64_t data_tokens = 0;  // size of the text it was trained on
   double loss = 0;               // of the last finished step
   Gpt2Config model;
+  Numerics numerics;
   std::map<std::string, FileDigest> files;
   bool operator==(const Manifest&) const = default;
 };

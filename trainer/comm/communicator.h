@@ -30,6 +30,8 @@ class Communicator {
   /// Collectives: every rank calls them in the same order. PeerLostError when a rank went away.
   virtual void all_reduce_sum(at::Tensor& tensor) = 0;
   virtual void broadcast(at::Tensor& tensor, int root) = 0;
+  /// Sends `out` to `peer`, and fills `in` with what `peer` sends in its call with this rank.
+  virtual void exchange(const at::Tensor& out, at::Tensor& in, int peer) = 0;
   virtual std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>& parameters,
                                                     std::span<const std::string> names) = 0;
   /// Throws PeerLostError, with the lost rank if knowable, when `what` is the text of a failed

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::int64_t kFirstBucketBytes = 1 << 20;  // as PyTorch's DistributedDataParallel
 constexpr std::int64_t kBucketBytes = 25 << 20;
+constexpr int kExchangeTag = 1;
 constexpr std::chrono::minutes kCollectiveTimeout{10};  // others wait while rank 0 saves
 
 class ReducerSync final : public GradientSync {
@@ -59,6 +60,17 @@ class GlooCommunicator final : public Communicator {
     wait([&] { return gloo_->broadcast(tensors, broadcast_options); });
   }
 
+  void exchange(const at::Tensor& out, at::Tensor& in, int peer) override {
+    std::vector<at::Tensor> outgoing{out}, incoming{in};
+    const auto is_empty = [](const at::Tensor& tensor) { return tensor.numel() == 0; };
+    // Both are under way before either is waited for, or two ranks would wait for each other.
+    const auto sent = is_empty(out)
+                          ? nullptr
+                          : started([&] { return gloo_->send(outgoing, peer, kExchangeTag); });
+    if (!is_empty(in)) wait([&] { return gloo_->recv(incoming, peer, kExchangeTag); });
+    if (sent) wait([&] { return sent; });
+  }
+
   std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>& parameters,
                                             std::span<const std::string> names) override {
     const std::vector<bool> sparse(parameters.size(), false);
@@ -86,10 +98,21 @@ class GlooCommunicator final : public Communicator {
   void finish() noexcept override { peers_.part(); }
 
  private:
+  using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
   template <typename Start>
   void wait(Start&& start) {
+    started([&] {
+      const WorkPtr work = start();
+      work->wait();
+      return work;
+    });
+  }
+
+  template <typename Start>
+  WorkPtr started(Start&& start) {
     try {
-      start()->wait();
+      return start();
     } catch (const std::exception& failure) {
       check_peers(failure.what());
       throw;

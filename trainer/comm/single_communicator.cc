@@ -15,6 +15,7 @@ class SingleCommunicator final : public Communicator {
   int world_size() const override { return 1; }
   void all_reduce_sum(at::Tensor&) override {}
   void broadcast(at::Tensor&, int) override {}
+  void exchange(const at::Tensor&, at::Tensor&, int) override {}  // there is no peer
   std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>&,
                                             std::span<const std::string>) override {
     return std::make_unique<NoSync>();

@@ -17,7 +17,7 @@ BatchReader::~BatchReader() {
   changed_.notify_all();
 }
 
-Result<std::vector<std::int32_t>> BatchReader::next() {
+Result<Batch> BatchReader::next() {
   std::unique_lock lock(mutex_);
   auto& slot = ring_[static_cast<std::size_t>(next_to_take_) % ring_.size()];
   if (!changed_.wait_for(lock, kBatchWaitMax, [&] { return slot.has_value(); })) {
@@ -26,7 +26,7 @@ Result<std::vector<std::int32_t>> BatchReader::next() {
                             " s; the disk that holds it doesn't answer",
                  .subject = "--data"};
   }
-  Batch batch = std::move(*slot);
+  auto batch = std::move(*slot);
   slot.reset();
   ++next_to_take_;
   changed_.notify_all();
@@ -49,19 +49,21 @@ void BatchReader::run() {
   }
 }
 
-BatchReader::Batch BatchReader::read(std::int64_t number) const {
-  const std::int64_t step = number / order_.accumulation;
-  const std::int64_t first = first_sample(
-      order_.share, order_.next_sample + step * order_.batch_size, number % order_.accumulation);
+Result<Batch> BatchReader::read(std::int64_t number) const {
+  const auto& share = order_.share;
+  const std::int64_t step = number / share.passes;
   const auto row_tokens = static_cast<std::size_t>(order_.space.sequence_tokens + 1);
-  std::vector<std::int32_t> tokens(static_cast<std::size_t>(order_.share.micro_batch) * row_tokens);
-  for (std::int64_t row = 0; row < order_.share.micro_batch; ++row) {
+  Batch batch{.first_sample = first_sample(share, order_.next_sample + step * order_.batch_size,
+                                           number % share.passes),
+              .tokens = {}};
+  batch.tokens.resize(static_cast<std::size_t>(share.micro_batch) * row_tokens);
+  for (std::int64_t row = 0; row < share.micro_batch; ++row) {
     const auto place =
-        std::span(tokens).subspan(static_cast<std::size_t>(row) * row_tokens, row_tokens);
-    const auto done = source_.read(sample_offset(order_.space, first + row), place);
+        std::span(batch.tokens).subspan(static_cast<std::size_t>(row) * row_tokens, row_tokens);
+    const auto done = source_.read(sample_offset(order_.space, batch.first_sample + row), place);
     if (!done) return done.error();
   }
-  return tokens;
+  return batch;
 }
 
 }  // namespace tj::trainer

@@ -24,9 +24,14 @@ inline constexpr std::chrono::seconds kBatchWaitMax{600};
 struct BatchOrder {
   SampleSpace space;
   BatchShare share;
-  std::int64_t batch_size = 0;    // samples of one step, over all ranks and passes
-  std::int64_t accumulation = 1;  // batches of one step
-  std::int64_t next_sample = 0;   // the first of the first step
+  std::int64_t batch_size = 0;   // samples of one step, over all ranks and passes
+  std::int64_t next_sample = 0;  // the first of the first step
+};
+
+/// What one pass trains on: consecutive samples.
+struct Batch {
+  std::int64_t first_sample = 0;
+  std::vector<std::int32_t> tokens;  // [micro_batch, sequence_tokens + 1] in rows
 };
 
 class BatchReader {
@@ -37,20 +42,18 @@ class BatchReader {
   BatchReader(const BatchReader&) = delete;
   BatchReader& operator=(const BatchReader&) = delete;
 
-  /// The next pass's batch: [micro_batch, sequence_tokens + 1] in rows. Fails with Code::invalid
-  /// on damaged data, and with Code::timeout.
-  Result<std::vector<std::int32_t>> next();
+  /// The next pass's batch. Fails with Code::invalid on damaged data, and with Code::timeout.
+  Result<Batch> next();
 
  private:
-  using Batch = Result<std::vector<std::int32_t>>;
   void run();
-  Batch read(std::int64_t number) const;
+  Result<Batch> read(std::int64_t number) const;
 
   const TokenSource& source_;
   const BatchOrder order_;
   std::mutex mutex_;  // guards all below but the threads
   std::condition_variable changed_;
-  std::vector<std::optional<Batch>> ring_;  // batch n lies in slot n % size
+  std::vector<std::optional<Result<Batch>>> ring_;  // batch n lies in slot n % size
   std::int64_t next_to_read_ = 0;
   std::int64_t next_to_take_ = 0;
   bool is_stopping_ = false;

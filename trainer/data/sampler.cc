@@ -60,7 +60,7 @@ std::int64_t sample_offset(const SampleSpace& space, std::int64_t sample) {
 
 std::int64_t first_sample(const BatchShare& share, std::int64_t step_first_sample,
                           std::int64_t pass) {
-  return step_first_sample + (pass * share.world_size + share.rank) * share.micro_batch;
+  return step_first_sample + (share.rank * share.passes + pass) * share.micro_batch;
 }
 
 }  // namespace tj::trainer

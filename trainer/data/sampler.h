@@ -20,10 +20,11 @@ std::int64_t samples_per_epoch(const SampleSpace& space);
 /// own order. Needs samples_per_epoch() >= 1.
 std::int64_t sample_offset(const SampleSpace& space, std::int64_t sample);
 
-/// How one optimizer step's samples are shared out: by micro-batch, then by rank.
+/// How one optimizer step's samples are shared out: by rank, then by pass, so that a rank's samples
+/// lie side by side.
 struct BatchShare {
   std::int64_t micro_batch = 0;  // samples of one rank in one pass
-  int world_size = 1;
+  std::int64_t passes = 1;       // of one rank in one step
   int rank = 0;
 };
 

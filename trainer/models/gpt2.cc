@@ -3,7 +3,11 @@
 
 #include <torch/torch.h>
 
+#include <ATen/autocast_mode.h>
+
 #include <cmath>
+
+#include "trainer/train/counter_random.h"
 
 namespace tj::trainer {
 namespace {
@@ -34,9 +38,85 @@ at::Tensor conv1d(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
   return at::addmm(bias, rows, weight).view({x.size(0), x.size(1), weight.size(1)});
 }
 
+/// Computes in `precision` what is safe in it, by torch's own lists, as long as it lives.
+class Autocast {
+ public:
+  Autocast(Precision precision, at::DeviceType device) : device_(device) {
+    if (precision == Precision::fp32) return;
+    was_enabled_ = at::autocast::is_autocast_enabled(device);
+    is_active_ = true;
+    at::autocast::set_autocast_enabled(device, true);
+    at::autocast::set_autocast_dtype(device,
+                                     precision == Precision::bf16 ? at::kBFloat16 : at::kHalf);
+    at::autocast::increment_nesting();
+  }
+  ~Autocast() {
+    if (!is_active_) return;
+    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(device_, was_enabled_);
+  }
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+ private:
+  at::DeviceType device_;
+  bool is_active_ = false;
+  bool was_enabled_ = false;
+};
+
+constexpr std::int64_t kNoTarget = -100;  // torch's own choice
+
+// Streams of the counter-based random numbers: one for each place that drops.
+constexpr std::uint32_t kEmbeddingStream = 0;
+std::uint32_t attention_stream(std::int64_t layer) {
+  return 1 + 2 * static_cast<std::uint32_t>(layer);
+}
+std::uint32_t mlp_stream(std::int64_t layer) { return 2 + 2 * static_cast<std::uint32_t>(layer); }
+
 }  // namespace
 
-Gpt2::Gpt2(const Gpt2Config& config, std::uint64_t seed) : config_(config) {
+/// A layer of which only the input is kept: backward runs it again (Chen et al. 2016: Training deep
+/// nets with sublinear memory cost). The parameters are inputs too, so that their gradients go the
+/// ordinary way.
+struct Gpt2::Recomputed : torch::autograd::Function<Gpt2::Recomputed> {
+  using Context = torch::autograd::AutogradContext;
+  static constexpr std::size_t kInputsBefore = 3;  // model, layer, first_sample
+  static constexpr std::int64_t kNoSample = -1;
+
+  static at::Tensor forward(Context* context, const Gpt2* model, std::int64_t index,
+                            std::int64_t first_sample, const at::Tensor& x,
+                            at::TensorList parameters) {
+    context->saved_data["model"] = reinterpret_cast<std::int64_t>(model);  // outlives the graph
+    context->saved_data["layer"] = index;
+    context->saved_data["sample"] = first_sample;
+    std::vector<at::Tensor> kept{x};
+    kept.insert(kept.end(), parameters.begin(), parameters.end());
+    context->save_for_backward(kept);
+    return model->layer(x, index, sample_of(first_sample));
+  }
+
+  static torch::autograd::variable_list backward(Context* context,
+                                                 torch::autograd::variable_list gradients) {
+    const auto* model = reinterpret_cast<const Gpt2*>(context->saved_data["model"].toInt());
+    auto inputs = context->get_saved_variables();
+    inputs[0] = inputs[0].detach().requires_grad_(true);
+    const at::AutoGradMode with_gradients(true);
+    const Autocast autocast(model->compute_.precision, inputs[0].device().type());
+    const auto again = model->layer(inputs[0], context->saved_data["layer"].toInt(),
+                                    sample_of(context->saved_data["sample"].toInt()));
+    const auto wanted = torch::autograd::grad({again}, inputs, {gradients[0]});
+    torch::autograd::variable_list result(kInputsBefore);
+    result.insert(result.end(), wanted.begin(), wanted.end());
+    return result;
+  }
+
+  static std::optional<std::int64_t> sample_of(std::int64_t number) {
+    return number == kNoSample ? std::nullopt : std::optional(number);
+  }
+};
+
+Gpt2::Gpt2(const Gpt2Config& config, std::uint64_t seed, const Gpt2Compute& compute)
+    : config_(config), compute_(compute) {
   auto generator = at::detail::createCPUGenerator(seed);
   for (const auto& spec : gpt2_tensors(config)) {
     names_.push_back(spec.name);
@@ -46,10 +126,23 @@ Gpt2::Gpt2(const Gpt2Config& config, std::uint64_t seed) : config_(config) {
 
 Gpt2::~Gpt2() = default;
 
-at::Tensor Gpt2::layer(const at::Tensor& x_BTC, std::size_t first_parameter) const {
-  const auto p = [&](std::size_t index) -> const at::Tensor& {
-    return parameters_[first_parameter + index];
-  };
+at::Tensor Gpt2::dropped(const at::Tensor& x_BTC, std::uint32_t stream,
+                         std::optional<std::int64_t> first_sample) const {
+  if (compute_.dropout == 0 || !first_sample) return x_BTC;
+  auto mask = torch::empty(x_BTC.sizes(), torch::kFloat32);
+  const auto row = static_cast<std::size_t>(x_BTC.size(1) * x_BTC.size(2));
+  for (std::int64_t sample = 0; sample < x_BTC.size(0); ++sample) {
+    fill_keep_mask({.seed = compute_.seed, .stream = stream, .sample = *first_sample + sample},
+                   1.0 - compute_.dropout,
+                   {mask.data_ptr<float>() + static_cast<std::size_t>(sample) * row, row});
+  }
+  return x_BTC * mask.to(x_BTC.options());
+}
+
+at::Tensor Gpt2::layer(const at::Tensor& x_BTC, std::int64_t index,
+                       std::optional<std::int64_t> first_sample) const {
+  const auto first = kParametersBeforeLayers + static_cast<std::size_t>(index) * kParametersOfLayer;
+  const auto p = [&](std::size_t i) -> const at::Tensor& { return parameters_[first + i]; };
   const auto samples = x_BTC.size(0);
   const auto tokens = x_BTC.size(1);
   const auto width = config_.width;
@@ -62,28 +155,53 @@ at::Tensor Gpt2::layer(const at::Tensor& x_BTC, std::size_t first_parameter) con
       at::scaled_dot_product_attention(by_head(qkv[0]), by_head(qkv[1]), by_head(qkv[2]), {},
                                        /*dropout_p=*/0.0, /*is_causal=*/true);
   const auto mixed_BTC = mixed_BHTc.transpose(1, 2).reshape({samples, tokens, width});
-  const auto attended = x_BTC + conv1d(mixed_BTC, p(4), p(5));
+  const auto attended =
+      x_BTC + dropped(conv1d(mixed_BTC, p(4), p(5)), attention_stream(index), first_sample);
   const auto hidden =
       at::gelu(conv1d(at::layer_norm(attended, {width}, p(6), p(7), kNormEps), p(8), p(9)), "tanh");
-  return attended + conv1d(hidden, p(10), p(11));
+  return attended + dropped(conv1d(hidden, p(10), p(11)), mlp_stream(index), first_sample);
 }
 
-at::Tensor Gpt2::loss_sum(const at::Tensor& tokens) const {
-  const auto context = tokens.size(1) - 1;
-  const auto inputs_BT = tokens.narrow(1, 0, context);
-  const auto targets = tokens.narrow(1, 1, context).reshape({-1});
+at::Tensor Gpt2::trunk(const at::Tensor& inputs_BT,
+                       std::optional<std::int64_t> first_sample) const {
   const auto& wte_VC = parameters_[0];
   const auto& wpe_TC = parameters_[1];
-  auto x_BTC = at::embedding(wte_VC, inputs_BT) + wpe_TC.narrow(0, 0, context);
-  const auto layers = static_cast<std::size_t>(config_.layers);
-  for (std::size_t index = 0; index < layers; ++index) {
-    x_BTC = layer(x_BTC, kParametersBeforeLayers + index * kParametersOfLayer);
+  auto x_BTC = dropped(at::embedding(wte_VC, inputs_BT) + wpe_TC.narrow(0, 0, inputs_BT.size(1)),
+                       kEmbeddingStream, first_sample);
+  for (std::int64_t index = 0; index < config_.layers; ++index) {
+    if (compute_.recompute && at::GradMode::is_enabled()) {
+      const auto first =
+          kParametersBeforeLayers + static_cast<std::size_t>(index) * kParametersOfLayer;
+      x_BTC = Recomputed::apply(this, index, first_sample.value_or(Recomputed::kNoSample), x_BTC,
+                                at::TensorList(parameters_).slice(first, kParametersOfLayer));
+    } else {
+      x_BTC = layer(x_BTC, index, first_sample);
+    }
   }
-  const auto final_norm = kParametersBeforeLayers + layers * kParametersOfLayer;
-  x_BTC = at::layer_norm(x_BTC, {config_.width}, parameters_[final_norm],
-                         parameters_[final_norm + 1], kNormEps);
-  const auto logits = at::matmul(x_BTC.reshape({-1, config_.width}), wte_VC.t());
-  return at::cross_entropy_loss(logits, targets, {}, at::Reduction::Sum);
+  const auto last = parameters_.size() - 2;
+  return at::layer_norm(x_BTC, {config_.width}, parameters_[last], parameters_[last + 1], kNormEps);
+}
+
+at::Tensor Gpt2::logits(const at::Tensor& tokens) const {
+  const Autocast autocast(compute_.precision, tokens.device().type());
+  return at::matmul(trunk(tokens, {}), parameters_[0].t());
+}
+
+std::int64_t Gpt2::target_count(const at::Tensor& tokens) const {
+  const auto targets = tokens.narrow(1, 1, tokens.size(1) - 1);
+  if (!compute_.ignored_token) return targets.numel();
+  return targets.ne(*compute_.ignored_token).sum().item<std::int64_t>();
+}
+
+at::Tensor Gpt2::loss_sum(const at::Tensor& tokens,
+                          std::optional<std::int64_t> first_sample) const {
+  const auto context = tokens.size(1) - 1;
+  const auto targets = tokens.narrow(1, 1, context).reshape({-1});
+  const Autocast autocast(compute_.precision, tokens.device().type());
+  const auto x_BTC = trunk(tokens.narrow(1, 0, context), first_sample);
+  const auto logits = at::matmul(x_BTC.reshape({-1, config_.width}), parameters_[0].t());
+  return at::cross_entropy_loss(logits.to(at::kFloat), targets, {}, at::Reduction::Sum,
+                                compute_.ignored_token.value_or(kNoTarget));
 }
 
 }  // namespace tj::trainer

@@ -12,6 +12,11 @@ namespace tj::trainer {
 
 inline constexpr std::int64_t kByteVocabulary = 256;
 
+/// What matrix products are computed in; weights, norms and losses stay float32.
+enum class Precision { fp32, bf16, fp16 };
+const char* to_string(Precision precision);
+std::optional<Precision> precision_from(std::string_view name);
+
 struct Gpt2Config {
   std::int64_t layers = 4;
   std::int64_t heads = 4;

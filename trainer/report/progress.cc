@@ -42,6 +42,7 @@ std::string step_json(const StepReport& report) {
                                            {"steps", report.steps},
                                            {"loss", report.loss},
                                            {"lr", report.lr},
+                                           {"gradient_norm", report.gradient_norm},
                                            {"tokens_per_second", tokens_per_second(report)},
                                            {"seconds", report.seconds}};
   return document.dump();

@@ -14,6 +14,7 @@ struct StepReport {
   std::int64_t steps = 0;
   double loss = 0;  // mean over all tokens of the step, of all ranks
   double lr = 0;
+  double gradient_norm = 0;  // before clipping
   double seconds = 0;
   std::int64_t tokens = 0;  // of all ranks
 };

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "trainer/train/parameter_groups.h"
 #include "trainer/train/plan.h"
 
 namespace at {
@@ -14,28 +15,34 @@ namespace tj::trainer {
 
 class AdamW {
  public:
-  AdamW(const std::vector<at::Tensor>& parameters, const AdamWOptions& options);
+  /// One rule for each parameter.
+  AdamW(const std::vector<at::Tensor>& parameters, const AdamWOptions& options,
+        const std::vector<UpdateRule>& rules);
   ~AdamW();
   AdamW(const AdamW&) = delete;
   AdamW& operator=(const AdamW&) = delete;
 
-  /// Weight decay touches tensors of two and more dimensions only.
+  /// Needs a gradient in each parameter.
   void step(double lr);
 
   /// First and second moments, in the order of the parameters.
   const std::vector<at::Tensor>& first_moments() const { return first_moments_; }
   const std::vector<at::Tensor>& second_moments() const { return second_moments_; }
-  /// After the moments were loaded: how many steps they stand for.
-  void set_step_count(std::int64_t steps);
+  /// How many steps the moments stand for.
+  std::int64_t step_count() const { return step_count_; }
+  void set_step_count(std::int64_t steps) { step_count_ = steps; }
 
  private:
-  void step_some(double lr, bool matrices, double weight_decay);
+  struct Group {  // parameters of one rule, for one call of the kernel
+    UpdateRule rule;
+    std::vector<at::Tensor> parameters, first, second, counts;
+  };
 
   AdamWOptions options_;
-  std::vector<at::Tensor> parameters_;
   std::vector<at::Tensor> first_moments_;
   std::vector<at::Tensor> second_moments_;
-  std::vector<at::Tensor> step_counts_;  // one for each parameter, as the kernel wants them
+  std::vector<Group> groups_;
+  std::int64_t step_count_ = 0;
 };
 
 }  // namespace tj::trainer

@@ -87,15 +87,19 @@ Inputs open_inputs(TrainPlan& plan, const ProcessEnv& env) {
 
 /// OpenMP reads its own variable; without it a process takes its share of the cores, not all of the
 /// machine's.
-Setting choose_threads(const ProcessEnv& env) {
+std::optional<Setting> choose_threads(const TrainPlan& plan, const ProcessEnv& env) {
+  if (plan.threads > 0) {
+    at::set_num_threads(plan.threads);
+    return std::nullopt;  // the plan has its row
+  }
   if (process_env("OMP_NUM_THREADS")) {
-    return {"threads", std::to_string(at::get_num_threads()), "environment OMP_NUM_THREADS"};
+    return Setting{"threads", std::to_string(at::get_num_threads()), "environment OMP_NUM_THREADS"};
   }
   const int cores = usable_cores();
   at::set_num_threads(std::max(1, cores / env.local_world_size));
-  return {"threads", std::to_string(at::get_num_threads()),
-          "computed: " + std::to_string(cores) + " usable cores / " +
-              std::to_string(env.local_world_size) + " local ranks"};
+  return Setting{"threads", std::to_string(at::get_num_threads()),
+                 "computed: " + std::to_string(cores) + " usable cores / " +
+                     std::to_string(env.local_world_size) + " local ranks"};
 }
 
 std::vector<Setting> all_settings(const TrainPlan& plan, const ProcessEnv& env,
@@ -141,7 +145,7 @@ std::string join_line(const ProcessEnv& env, double seconds) {
 }
 
 int run(TrainPlan plan, const ProcessEnv& env) {
-  const auto threads = choose_threads(env);
+  const auto threads = choose_threads(plan, env);
   const Inputs inputs = open_inputs(plan, env);
   const milliseconds patience = plan.rendezvous_timeout;
   const auto begun = steady_clock::now();
@@ -156,7 +160,7 @@ int run(TrainPlan plan, const ProcessEnv& env) {
     end.failure = agree(communicator, inputs.failure);
     if (!end.failure) {
       auto rows = all_settings(plan, env, *inputs.source);
-      rows.push_back(threads);
+      if (threads) rows.push_back(*threads);
       if (env.rank == 0) say(render_settings(rows));
       catch_stop_signals();
       end = train({.plan = plan, .source = *inputs.source, .communicator = communicator});

@@ -8,9 +8,8 @@
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/comm/agreement.h"
 #include "trainer/data/batch_reader.h"
-#include "trainer/models/gpt2.h"
 #include "trainer/report/progress.h"
-#include "trainer/train/adamw.h"
+#include "trainer/train/learner.h"
 #include "trainer/train/resume.h"
 #include "trainer/train/saving.h"
 #include "trainer/train/stop_request.h"
@@ -18,6 +17,8 @@
 namespace tj::trainer {
 namespace {
 using std::chrono::steady_clock;
+
+constexpr double kLossScaleMin = 1.0 / 1024;  // below it fp16 can't hold the gradients at all
 
 class Loop {
  public:
@@ -28,8 +29,7 @@ class Loop {
         space_{.seed = plan_.seed,
                .token_count = source_.token_count(),
                .sequence_tokens = plan_.model.context},
-        model_(plan_.model, plan_.seed),
-        optimizer_(model_.parameters(), plan_.optimizer),
+        learner_(plan_, comm_),
         metrics_file_(std::filesystem::path(plan_.out) / "metrics.jsonl") {}
 
   LoopEnd run() {
@@ -54,27 +54,33 @@ class Loop {
     if (beginning.manifest) go_on_from(*beginning.manifest);
     checkpoint_path_ = beginning.checkpoint_path;
     saving_.emplace(comm_, SavingOptions{.out = plan_.out, .keep = plan_.keep}, state());
-    sync_ = comm_.synchronise(model_.parameters(), model_.names());
+    learner_.begin();
     return std::nullopt;
   }
 
   /// All that a checkpoint holds in tensors.
-  StateTensors state() const {
+  StateTensors state() {
+    const auto& names = learner_.model().names();
+    const auto& optimizer = learner_.optimizer();
     StateTensors state;
-    append_tensors(state.model, model_.names(), model_.parameters());
-    append_tensors(state.optimizer, model_.names(), optimizer_.first_moments(), "exp_avg.");
-    append_tensors(state.optimizer, model_.names(), optimizer_.second_moments(), "exp_avg_sq.");
+    append_tensors(state.model, names, learner_.model().parameters());
+    append_tensors(state.optimizer, names, optimizer.first_moments(), "exp_avg.");
+    append_tensors(state.optimizer, names, optimizer.second_moments(), "exp_avg_sq.");
+    if (plan_.ema_decay > 0) append_tensors(state.ema, names, learner_.averages());
     return state;
   }
 
   /// All that a checkpoint holds beside the tensors.
-  Manifest place() const {
+  Manifest place() {
     return {.step = step_,
             .next_sample = next_sample_,
+            .optimizer_steps = learner_.optimizer().step_count(),
+            .loss_scale = learner_.loss_scale(),
             .seed = plan_.seed,
             .data_tokens = space_.token_count,
             .loss = loss_,
             .model = plan_.model,
+            .numerics = numerics_of(plan_),
             .files = {}};
   }
 
@@ -82,7 +88,8 @@ class Loop {
     step_ = saved_step_ = manifest.step;
     next_sample_ = manifest.next_sample;
     loss_ = manifest.loss;
-    optimizer_.set_step_count(step_);
+    learner_.optimizer().set_step_count(manifest.optimizer_steps);
+    learner_.loss_scale() = manifest.loss_scale;
   }
 
   std::optional<Failure> step_until_end() {
@@ -93,79 +100,90 @@ class Loop {
     batches_.emplace(source_,
                      BatchOrder{.space = space_,
                                 .share = {.micro_batch = plan_.micro_batch,
-                                          .world_size = comm_.world_size(),
+                                          .passes = plan_.accumulation,
                                           .rank = comm_.rank()},
                                 .batch_size = plan_.batch_size,
-                                .accumulation = plan_.accumulation,
                                 .next_sample = next_sample_},
                      plan_.data_threads);
     while (step_ < steps) {
       const auto begun = steady_clock::now();
-      const bool asked_to_stop = train_step();
-      if (!std::isfinite(loss_)) return diverged();
-      if (has_save_failed_) return failed_save();
+      const auto went = train_step();
+      if (went == StepEnd::save_failed) return failed_save();
+      if (went == StepEnd::stopped) {
+        if (auto failure = save()) return failure;
+        break;
+      }
+      if (auto failure = not_finite()) return failure;
       const std::chrono::duration<double> taken = steady_clock::now() - begun;
       report(taken.count());
       const bool due = plan_.save_every > 0 && step_ % plan_.save_every == 0;
-      if (due || asked_to_stop || step_ == steps) {
+      if (due || step_ == steps) {
         if (auto failure = save()) return failure;
       }
-      if (asked_to_stop && step_ < steps) break;
     }
     if (auto failure = saving_->finish()) return failure;
     if (step_ < steps) return interrupted();
     return finish("finished " + std::to_string(steps) + " steps");
   }
 
-  /// One optimizer step. True when any rank was asked to stop.
-  bool train_step() {
-    const double tokens = static_cast<double>(tokens_per_step());
-    double loss_sum = 0;
-    for (std::int64_t pass = 0; pass < plan_.accumulation; ++pass) {
-      if (pass + 1 == plan_.accumulation) sync_->before_last_pass();
-      const auto loss = model_.loss_sum(next_batch());
-      // Divided by the tokens of all ranks and passes, so that neither changes the sum; the mean
-      // over the ranks that follows divides by their number once too often.
-      backward(loss * (static_cast<double>(comm_.world_size()) / tokens));
-      loss_sum += loss.item<double>();
-    }
-    auto shared = torch::tensor(
-        {loss_sum, stop_signal() != 0 ? 1.0 : 0.0, pending_ || saving_->has_failed() ? 1.0 : 0.0},
-        torch::kFloat64);
-    comm_.all_reduce_sum(shared);
-    has_save_failed_ = shared[2].item<double>() > 0;
-    loss_ = shared[0].item<double>() / tokens;
-    if (std::isfinite(loss_)) update();
-    next_sample_ += plan_.batch_size;
-    ++step_;
-    return shared[1].item<double>() > 0;
-  }
+  enum class StepEnd { done, stopped, save_failed };
 
-  void backward(const at::Tensor& loss) {
-    try {
-      loss.backward();
-    } catch (const std::exception& failure) {
-      comm_.check_peers(failure.what());
-      throw;
+  /// One optimizer step; none of it remains when any rank was asked to stop meanwhile.
+  StepEnd train_step() {
+    const auto passes = read_passes();
+    double targets = 0;
+    for (const auto& pass : passes)
+      targets += static_cast<double>(learner_.model().target_count(pass.tokens));
+    const double has_failed = pending_ || saving_->has_failed() ? 1.0 : 0.0;
+    const auto shared = summed({targets, stop_signal() != 0 ? 1.0 : 0.0, has_failed});
+    if (shared[2] > 0) return StepEnd::save_failed;
+    if (shared[1] > 0) return StepEnd::stopped;
+    const auto targets_of_step = static_cast<std::int64_t>(shared[0]);
+    if (targets_of_step == 0) throw BadDataError(nothing_counts());
+    for (const auto& pass : passes) {
+      const bool is_first_pass = &pass == &passes.front();
+      if (!is_first_pass && summed({stop_signal() != 0 ? 1.0 : 0.0})[0] > 0)
+        return StepEnd::stopped;
+      learner_.pass(pass.tokens, pass.first_sample, targets_of_step);
     }
-  }
-
-  void update() {
-    if (plan_.grad_clip > 0)
-      torch::nn::utils::clip_grad_norm_(model_.parameters(), plan_.grad_clip);
     lr_ = learning_rate(plan_.schedule, step_);
     saving_->wait_until_copied();
-    optimizer_.step(lr_);
-    // In place: the gradients are windows on the buckets of the Reducer.
-    for (const auto& parameter : model_.parameters()) parameter.mutable_grad().zero_();
+    outcome_ = learner_.update(lr_, targets_of_step);
+    next_sample_ += plan_.batch_size;
+    ++step_;
+    return StepEnd::done;
   }
 
-  at::Tensor next_batch() {
-    auto tokens = batches_->next();
-    if (!tokens) throw BadDataError(describe(tokens.error()));
-    return torch::from_blob(tokens->data(), {plan_.micro_batch, plan_.model.context + 1},
-                            torch::kInt32)
-        .to(torch::kInt64);
+  struct Pass {
+    at::Tensor tokens;  // [micro_batch, context + 1]
+    std::int64_t first_sample = 0;
+  };
+
+  std::vector<Pass> read_passes() {
+    std::vector<Pass> passes;
+    for (std::int64_t pass = 0; pass < plan_.accumulation; ++pass) {
+      auto batch = batches_->next();
+      if (!batch) throw BadDataError(describe(batch.error()));
+      auto tokens = torch::from_blob(batch->tokens.data(),
+                                     {plan_.micro_batch, plan_.model.context + 1}, torch::kInt32);
+      passes.push_back({tokens.to(torch::kInt64), batch->first_sample});
+    }
+    return passes;
+  }
+
+  /// Collective: the sum over the ranks.
+  std::vector<double> summed(const std::vector<double>& mine) {
+    if (comm_.world_size() == 1) return mine;
+    auto tensor = torch::tensor(mine, torch::kFloat64);
+    comm_.all_reduce_sum(tensor);
+    const auto* const sums = tensor.data_ptr<double>();
+    return {sums, sums + mine.size()};
+  }
+
+  std::string nothing_counts() const {
+    return "step " + std::to_string(step_ + 1) + ", samples " + grouped(next_sample_) +
+           " and following: every target is the token " +
+           std::to_string(plan_.ignored_token.value_or(0)) + " of --ignore-token";
   }
 
   std::int64_t tokens_per_step() const { return plan_.batch_size * plan_.model.context; }
@@ -175,6 +193,7 @@ class Loop {
                             .steps = plan_.schedule.steps,
                             .loss = loss_,
                             .lr = lr_,
+                            .gradient_norm = outcome_.gradient_norm,
                             .seconds = seconds,
                             .tokens = tokens_per_step()};
     const bool is_first_or_last = step_ == 1 || step_ == report.steps;
@@ -202,11 +221,30 @@ class Loop {
     return saving_->begin(place());
   }
 
-  Failure diverged() const {
-    return {.exit_code = exit_code::kBadConfig,
-            .reason = "LossNotFinite",
-            .message = "the loss of step " + std::to_string(step_) + " is " + number_text(loss_) +
-                       "; --lr is " + number_text(plan_.schedule.lr) + " and should be lower"};
+  /// What ends the run when the step's numbers are not finite, and what is only said.
+  std::optional<Failure> not_finite() {
+    if (outcome_.is_applied) {
+      loss_ = outcome_.loss;
+      return std::nullopt;
+    }
+    const std::string step = "step " + std::to_string(step_);
+    const bool overflowed = plan_.precision == Precision::fp16 && std::isfinite(outcome_.loss);
+    const double scale = learner_.loss_scale().scale;
+    if (overflowed && scale >= kLossScaleMin) {
+      loss_ = outcome_.loss;
+      if (is_first())
+        say(step + ": a gradient overflowed fp16; the weights stay, the loss scale is now " +
+            number_text(scale));
+      return std::nullopt;
+    }
+    const std::string cause =
+        overflowed ? "gradients of " + step + " overflow fp16 even at the loss scale " +
+                         number_text(scale) + "; --precision bf16 has more range"
+                   : (std::isfinite(outcome_.loss)
+                          ? "the gradient of " + step + " is " + number_text(outcome_.gradient_norm)
+                          : "the loss of " + step + " is " + number_text(outcome_.loss)) +
+                         "; --lr is " + number_text(plan_.schedule.lr) + " and should be lower";
+    return Failure{.exit_code = exit_code::kBadConfig, .reason = "LossNotFinite", .message = cause};
   }
 
   Failure interrupted() const {
@@ -215,9 +253,10 @@ class Loop {
             .reason = "Interrupted",
             .message = (signal == 0 ? std::string("another rank was asked to stop")
                                     : "asked to stop by signal " + std::to_string(signal)) +
-                       "; step " + std::to_string(step_) + " of " +
-                       std::to_string(plan_.schedule.steps) +
-                       " is saved, --resume goes on from there"};
+                       (step_ == 0 ? std::string("; no step was done yet, there is nothing to save")
+                                   : "; step " + std::to_string(step_) + " of " +
+                                         std::to_string(plan_.schedule.steps) +
+                                         " is saved, --resume goes on from there")};
   }
 
   std::optional<Failure> finish(const std::string& how) const {
@@ -234,19 +273,17 @@ class Loop {
   const TokenSource& source_;
   Communicator& comm_;
   SampleSpace space_;
-  Gpt2 model_;
-  AdamW optimizer_;
-  std::unique_ptr<GradientSync> sync_;
+  Learner learner_;
   std::optional<Saving> saving_;
   std::optional<BatchReader> batches_;
   std::filesystem::path metrics_file_;
   std::optional<Failure> pending_;  // rank 0's, until all agree on it
-  bool has_save_failed_ = false;    // on some rank
   std::string checkpoint_path_;     // of the one it began from
   std::int64_t step_ = 0;
   std::int64_t saved_step_ = 0;
   std::int64_t next_sample_ = 0;
-  double loss_ = 0;
+  UpdateOutcome outcome_;
+  double loss_ = 0;  // of the last step that has one
   double lr_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "trainer/train/plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -15,6 +16,8 @@ constexpr std::int64_t kCountMax = 1'000'000'000'000;
 constexpr std::int64_t kModelExtentMax = 1'000'000;
 constexpr std::int64_t kWarmupStepsMax = 2000;  // nanoGPT: train.py
 constexpr std::int64_t kRendezvousSecondsMax = 86'400;
+constexpr std::int64_t kLogicalShardsMax = 16;  // unless a flag says more
+constexpr std::int64_t kThreadsMax = 1024;
 
 template <typename T>
 struct Range {
@@ -51,6 +54,19 @@ class Reader {
   }
 
   bool is_given(const std::string& name) const { return flags_.contains(name); }
+  const std::string& given(const std::string& name) const { return flags_.find(name)->second; }
+
+  /// One of the names that `parse` knows; `rule` lists them.
+  template <typename Parse>
+  auto choice(const std::string& name, const std::string& otherwise, const std::string& rule,
+              Parse parse) {
+    const auto found = flags_.find(name);
+    const std::string value = found == flags_.end() ? otherwise : found->second;
+    const auto parsed = parse(value);
+    if (!parsed) fail(name, value, "it must be " + rule);
+    note(name, value, found == flags_.end() ? "default" : "flag");
+    return parsed.value_or(*parse(otherwise));
+  }
 
   std::vector<std::string> names(const std::string& name) {
     std::vector<std::string> result;
@@ -71,9 +87,11 @@ class Reader {
   }
 
   void fail(const std::string& name, const std::string& value, const std::string& rule) {
-    if (!error)
-      error =
-          Error{.code = Code::invalid, .message = "is \"" + value + "\"; " + rule, .subject = name};
+    fail({.code = Code::invalid, .message = "is \"" + value + "\"; " + rule, .subject = name});
+  }
+
+  void fail(Error first) {
+    if (!error) error = std::move(first);
   }
 
   std::vector<Setting> settings;
@@ -144,9 +162,72 @@ void read_batch(Reader& reader, const Gpt2Preset& preset, int world_size, TrainP
               "computed: batch-size / world size / accumulation");
 }
 
+std::optional<ScheduleKind> schedule_kind_from(const std::string& name) {
+  if (name == "cosine") return ScheduleKind::cosine;
+  if (name == "linear") return ScheduleKind::linear;
+  if (name == "constant") return ScheduleKind::constant;
+  return std::nullopt;
+}
+
+std::string shards_rule(std::int64_t batch_size) {
+  return "it must be a power of two that divides the batch, " + std::to_string(batch_size);
+}
+
+/// The same bits on any number of ranks need the same shards, and the same number of threads.
+void read_determinism(Reader& reader, int world_size, TrainPlan& plan) {
+  const bool is_deterministic = reader.is_set("--deterministic");
+  if (is_deterministic) {
+    const auto largest = std::min(kLogicalShardsMax, plan.batch_size & -plan.batch_size);
+    plan.logical_shards = reader.whole(
+        "--logical-shards",
+        {"", std::to_string(largest), "computed: largest power of two up to 16"}, {1, kCountMax});
+    const auto shards = static_cast<std::uint64_t>(plan.logical_shards);
+    if (!std::has_single_bit(shards) || plan.batch_size % plan.logical_shards != 0) {
+      reader.fail("--logical-shards", std::to_string(plan.logical_shards),
+                  shards_rule(plan.batch_size));
+    }
+    if (plan.logical_shards % (world_size * plan.accumulation) != 0) {
+      reader.fail("--accumulation", std::to_string(plan.accumulation),
+                  "with --deterministic ranks x accumulation, " + std::to_string(world_size) +
+                      " x " + std::to_string(plan.accumulation) +
+                      ", must divide the logical shards, " + std::to_string(plan.logical_shards));
+    }
+  } else if (reader.is_given("--logical-shards")) {
+    reader.fail("--logical-shards", reader.given("--logical-shards"), "it needs --deterministic");
+  }
+  if (!is_deterministic && !reader.is_given("--threads")) return;  // the engine looks at the cores
+  plan.threads =
+      static_cast<int>(reader.whole("--threads", {"", "1", "--deterministic"}, {1, kThreadsMax}));
+}
+
+void read_compute(Reader& reader, TrainPlan& plan) {
+  const Range<double> share{0, std::nextafter(1.0, 0.0)};
+  const std::string share_rule = "it must be a number from 0 to less than 1";
+  plan.precision = reader.choice("--precision", "fp32", "fp32, bf16 or fp16", precision_from);
+  plan.dropout = reader.real("--dropout", from_default("0"), share, share_rule);
+  plan.recompute = reader.is_set("--recompute");
+  plan.ema_decay = reader.real("--ema", from_default("0"), share, share_rule);
+  if (reader.is_given("--ignore-token"))
+    plan.ignored_token = reader.whole("--ignore-token", from_default(""), {0, kModelExtentMax});
+}
+
+void read_groups(Reader& reader, TrainPlan& plan) {
+  if (!reader.is_given("--group")) return;
+  for (const auto& text : reader.names("--group")) {
+    auto group = parameter_group_from(text);
+    if (group) {
+      plan.groups.push_back(std::move(*group));
+    } else {
+      reader.fail(group.error());
+    }
+  }
+}
+
 void read_schedule(Reader& reader, const Gpt2Preset& preset, TrainPlan& plan) {
   constexpr double kInfinity = std::numeric_limits<double>::max();
   Schedule& schedule = plan.schedule;
+  schedule.kind =
+      reader.choice("--schedule", "cosine", "cosine, linear or constant", schedule_kind_from);
   schedule.lr = reader.real(
       "--lr", {"", number_text(preset.lr), "preset " + std::string(preset.name)},
       {std::numeric_limits<double>::denorm_min(), kInfinity}, "it must be a number greater than 0");
@@ -209,6 +290,9 @@ Result<TrainPlan> make_plan(const Flags& flags, int world_size) {
   read_batch(reader, *preset, world_size, plan);
   read_schedule(reader, *preset, plan);
   read_optimizer(reader, plan);
+  read_groups(reader, plan);
+  read_compute(reader, plan);
+  read_determinism(reader, world_size, plan);
   read_run(reader, plan);
   if (reader.error) return *reader.error;
   plan.settings = std::move(reader.settings);
@@ -231,6 +315,10 @@ Result<void> settle_vocabulary(TrainPlan& plan, std::int64_t data_vocabulary) {
     return wrong("is " + std::to_string(vocabulary) + "; it must be at least that of the data, " +
                  std::to_string(data_vocabulary));
   }
+  if (const auto rules =
+          update_rules(gpt2_tensors(plan.model), plan.optimizer.weight_decay, plan.groups);
+      !rules)
+    return rules.error();
   plan.settings.push_back(
       {"parameters", grouped(parameter_count(plan.model)), "computed from the model"});
   return {};

@@ -3,6 +3,7 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "trainer/models/gpt2_config.h"
 #include "trainer/report/settings.h"
 #include "trainer/train/flags.h"
+#include "trainer/train/parameter_groups.h"
 #include "trainer/train/schedule.h"
 
 namespace tj::trainer {
@@ -32,7 +34,15 @@ struct TrainPlan {
   std::int64_t micro_batch = 0;  // sequences of one rank in one pass
   Schedule schedule;
   AdamWOptions optimizer;
+  std::vector<ParameterGroup> groups;
   double grad_clip = 1;  // 0: none
+  double ema_decay = 0;  // 0: no averages
+  Precision precision = Precision::fp32;
+  double dropout = 0;
+  bool recompute = false;
+  std::optional<std::int64_t> ignored_token;
+  std::int64_t logical_shards = 0;  // > 0: deterministic, with so many in a batch
+  int threads = 0;                  // 0: this process's share of the cores
   std::uint64_t seed = 0;
   std::int64_t save_every = 0;  // 0: at the end only
   std::int64_t keep = 0;        // 0: all
@@ -47,7 +57,8 @@ struct TrainPlan {
 Result<TrainPlan> make_plan(const Flags& flags, int world_size);
 
 /// Completes the model by the vocabulary of the data (0: its files don't say). Fails with
-/// Code::invalid when neither the data nor a flag says it, or when the model's is the smaller one.
+/// Code::invalid when neither the data nor a flag says it, when the model's is the smaller one, or
+/// when a group matches no tensor of the model.
 Result<void> settle_vocabulary(TrainPlan& plan, std::int64_t data_vocabulary);
 
 }  // namespace tj::trainer

@@ -31,6 +31,13 @@ std::optional<Failure> mismatch(const Manifest& manifest, const TrainPlan& plan)
   compare("--vocabulary", manifest.model.vocabulary, plan.model.vocabulary);
   compare("--seq-len", manifest.model.context, plan.model.context);
   compare("--seed", manifest.seed, plan.seed);
+  const auto asked = numerics_of(plan);
+  compare("--logical-shards", manifest.numerics.logical_shards, asked.logical_shards);
+  if (asked.logical_shards > 0) {
+    compare("--batch-size", manifest.numerics.batch_size, asked.batch_size);
+    compare("--threads", manifest.numerics.threads, asked.threads);
+  }
+  compare("whether --ema is given", manifest.numerics.has_averages, asked.has_averages);
   if (difference.empty()) return std::nullopt;
   return Failure{.exit_code = exit_code::kBadConfig,
                  .reason = "CheckpointMismatch",
@@ -89,6 +96,13 @@ void share(Communicator& comm, const std::vector<NamedTensor>& tensors) {
 }
 
 }  // namespace
+
+Numerics numerics_of(const TrainPlan& plan) {
+  return {.logical_shards = plan.logical_shards,
+          .batch_size = plan.batch_size,
+          .threads = plan.threads,
+          .has_averages = plan.ema_decay > 0};
+}
 
 Beginning begin_from_checkpoint(const ResumeInputs& inputs, const StateTensors& state) {
   auto& comm = inputs.communicator;

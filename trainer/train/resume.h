@@ -24,6 +24,9 @@ struct Beginning {
   std::string checkpoint_path;       // rank 0 only
 };
 
+/// What a checkpoint of this run says of itself, and a resumed run must share.
+Numerics numerics_of(const TrainPlan& plan);
+
 /// Collective. Fills `state` with what was saved, and makes it the same on all ranks in any case.
 Beginning begin_from_checkpoint(const ResumeInputs& inputs, const StateTensors& state);
 

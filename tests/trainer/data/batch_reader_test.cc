@@ -26,8 +26,7 @@ std::string numbers(std::size_t count) {
 BatchOrder order_of(const TokenSource& source, BatchShare share) {
   return {.space = {.seed = 7, .token_count = source.token_count(), .sequence_tokens = 8},
           .share = share,
-          .batch_size = 12,
-          .accumulation = 12 / (share.micro_batch * share.world_size)};
+          .batch_size = 12};
 }
 
 Rows take(BatchReader& reader, int batches) {
@@ -35,7 +34,7 @@ Rows take(BatchReader& reader, int batches) {
   for (int i = 0; i < batches; ++i) {
     auto batch = reader.next();
     EXPECT_TRUE(batch) << describe(batch.error());
-    if (batch) all.insert(all.end(), batch->begin(), batch->end());
+    if (batch) all.insert(all.end(), batch->tokens.begin(), batch->tokens.end());
   }
   return all;
 }
@@ -45,7 +44,7 @@ TEST(BatchReader, threads_change_nothing) {
   const auto source = data.open();
   Rows first;
   for (const int threads : {1, 2, 5}) {
-    BatchReader reader(source, order_of(source, {.micro_batch = 3}), threads);
+    BatchReader reader(source, order_of(source, {.micro_batch = 3, .passes = 4}), threads);
     const auto rows = take(reader, 40);
     if (threads == 1) first = rows;
     EXPECT_EQ(rows, first) << threads;
@@ -58,8 +57,8 @@ TEST(BatchReader, ranks_share_out_what_one_rank_has_alone) {
   const Data data(numbers(1000));
   const auto source = data.open();
   BatchReader alone(source, order_of(source, {.micro_batch = 12}), 1);
-  BatchReader rank0(source, order_of(source, {.micro_batch = 3, .world_size = 2, .rank = 0}), 2);
-  BatchReader rank1(source, order_of(source, {.micro_batch = 3, .world_size = 2, .rank = 1}), 2);
+  BatchReader rank0(source, order_of(source, {.micro_batch = 3, .passes = 2, .rank = 0}), 2);
+  BatchReader rank1(source, order_of(source, {.micro_batch = 3, .passes = 2, .rank = 1}), 2);
   const auto step = take(alone, 1);
   Rows shared;
   for (int pass = 0; pass < 2; ++pass) {
@@ -87,7 +86,7 @@ TEST(BatchReader, damage_is_an_error_in_its_turn) {
   bytes[kTokenHeaderBytes + 100] ^= 1;
   const Data data(bytes);
   const auto source = data.open();
-  BatchReader reader(source, order_of(source, {.micro_batch = 3}), 2);
+  BatchReader reader(source, order_of(source, {.micro_batch = 3, .passes = 4}), 2);
   const auto batch = reader.next();
   ASSERT_FALSE(batch);
   EXPECT_EQ(batch.error().code, Code::invalid);
@@ -98,7 +97,7 @@ TEST(BatchReader, ends_while_its_threads_are_ahead) {
   const Data data(numbers(1000));
   const auto source = data.open();
   for (int i = 0; i < 50; ++i)
-    const BatchReader reader(source, order_of(source, {.micro_batch = 1}), 4);
+    const BatchReader reader(source, order_of(source, {.micro_batch = 1, .passes = 12}), 4);
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ TEST(Sampler, ranks_and_passes_share_a_step_without_gap_or_overlap_whatever_the_
       const std::int64_t micro_batch = 24 / world_size / accumulation;
       for (std::int64_t pass = 0; pass < accumulation; ++pass) {
         for (int rank = 0; rank < world_size; ++rank) {
-          const auto first = first_sample({micro_batch, world_size, rank}, 240, pass);
+          const auto first = first_sample({micro_batch, accumulation, rank}, 240, pass);
           for (std::int64_t row = 0; row < micro_batch; ++row) samples.push_back(first + row);
         }
       }

@@ -34,7 +34,7 @@ TEST(Manifest, another_version_is_refused_with_both_numbers) {
   auto document = nlohmann::json::parse(manifest_text(example()));
   document["version"] = 9;
   EXPECT_EQ(describe(manifest_from(document.dump()).error()),
-            "manifest.json: is of version 9; this trainer reads version 1");
+            "manifest.json: is of version 9; this trainer reads version 2");
 }
 
 TEST(Manifest, the_config_is_one_of_a_gpt2) {

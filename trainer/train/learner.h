@@ -1,0 +1,65 @@
+// All that training changes (weights, moments, averages, loss scale), and how one optimizer step
+// changes it: passes that gather gradients, then one update.
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "trainer/comm/communicator.h"
+#include "trainer/models/gpt2.h"
+#include "trainer/train/adamw.h"
+#include "trainer/train/loss_scale.h"
+#include "trainer/train/plan.h"
+#include "trainer/train/shard_tree.h"
+
+namespace tj::trainer {
+
+struct UpdateOutcome {
+  double loss = 0;           // mean over the targets of the step, of all ranks
+  double gradient_norm = 0;  // before clipping; 0 when fp16 overflowed
+  bool is_applied = true;    // false: loss or gradient was not finite, and the weights stay
+};
+
+class Learner {
+ public:
+  /// Initial weights by the plan's seed. Needs a plan with its vocabulary settled.
+  Learner(const TrainPlan& plan, Communicator& communicator);
+  ~Learner();
+
+  /// Call once the state is what training begins with, the same on all ranks.
+  void begin();
+
+  /// Forward and backward over `tokens` [micro_batch, context + 1]. `targets_of_step`: those of all
+  /// ranks and passes; each pass of the step gives the same.
+  void pass(const at::Tensor& tokens, std::int64_t first_sample, std::int64_t targets_of_step);
+
+  /// Collective: makes the gradients equal on all ranks and changes the state, after as many passes
+  /// as the plan's accumulation says.
+  UpdateOutcome update(double lr, std::int64_t targets_of_step);
+
+  const Gpt2& model() const { return model_; }
+  AdamW& optimizer() { return optimizer_; }
+  LossScale& loss_scale() { return loss_scale_; }
+  /// Of the weights, in their order; empty when the plan has none.
+  const std::vector<at::Tensor>& averages() const { return averages_; }
+
+ private:
+  void pass_overlapped(const at::Tensor& tokens, std::int64_t first_sample, double factor);
+  void pass_by_shards(const at::Tensor& tokens, std::int64_t first_sample, double factor);
+  double step_loss(std::int64_t targets_of_step);
+  void clear_gradients();
+  std::vector<at::Tensor> gradients() const;
+
+  const TrainPlan& plan_;
+  Communicator& comm_;
+  Gpt2 model_;
+  AdamW optimizer_;
+  LossScale loss_scale_;
+  std::vector<at::Tensor> averages_;
+  std::unique_ptr<GradientSync> sync_;   // absent when the plan is deterministic
+  std::optional<ShardTree> shard_tree_;  // present then
+  std::int64_t passes_done_ = 0;         // of this step
+  std::vector<double> shard_losses_;     // sums, in this step; one slot unless deterministic
+};
+
+}  // namespace tj::trainer

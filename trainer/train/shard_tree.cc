@@ -1,0 +1,54 @@
+#include "trainer/train/shard_tree.h"
+
+#include <torch/torch.h>
+
+#include "trainer/comm/tree_all_reduce.h"
+
+namespace tj::trainer {
+
+ShardTree::ShardTree(const std::vector<at::Tensor>& parameters) {
+  std::int64_t size = 0;
+  for (const auto& parameter : parameters) size += parameter.numel();
+  buffer_.push_back(torch::zeros({size}, parameters.front().options().requires_grad(false)));
+  std::int64_t begin = 0;
+  for (const auto& parameter : parameters) {
+    parameter.mutable_grad() =
+        buffer_[0].narrow(0, begin, parameter.numel()).view(parameter.sizes());
+    begin += parameter.numel();
+  }
+}
+
+ShardTree::~ShardTree() = default;
+ShardTree::ShardTree(ShardTree&&) noexcept = default;
+
+void ShardTree::clear() { buffer_[0].zero_(); }
+
+at::Tensor& ShardTree::at_level(std::size_t level) {
+  if (level == subtrees_.size()) {
+    subtrees_.push_back(torch::empty_like(buffer_[0]));
+    is_full_.push_back(false);
+  }
+  return subtrees_[level];
+}
+
+void ShardTree::add_shard() {
+  // As a binary counter: two subtrees of one level become one of the next.
+  std::size_t level = 0;
+  at_level(0);
+  for (; is_full_[level]; ++level, at_level(level)) {
+    buffer_[0].add_(subtrees_[level]);
+    is_full_[level] = false;
+  }
+  subtrees_[level].copy_(buffer_[0]);
+  is_full_[level] = true;
+}
+
+void ShardTree::sum(Communicator& communicator) {
+  TORCH_CHECK(std::ranges::count(is_full_, true) == 1, "a power of two of shards makes one tree");
+  const auto root = static_cast<std::size_t>(std::ranges::find(is_full_, true) - is_full_.begin());
+  buffer_[0].copy_(subtrees_[root]);
+  is_full_[root] = false;
+  tree_all_reduce(communicator, buffer_[0]);
+}
+
+}  // namespace tj::trainer

@@ -1,0 +1,36 @@
+// Gradients whose bits don't depend on who computed them: the batch is cut into a fixed number of
+// logical shards, and their gradients are added along one binary tree over all shards. A rank adds
+// the subtree of its own shards; the ranks add the rest (trainer/comm/tree_all_reduce.h).
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "trainer/comm/communicator.h"
+
+namespace tj::trainer {
+
+class ShardTree {
+ public:
+  /// From here on the gradients of `parameters` lie in one buffer.
+  explicit ShardTree(const std::vector<at::Tensor>& parameters);
+  ~ShardTree();
+  ShardTree(ShardTree&&) noexcept;
+
+  /// Before a shard's backward.
+  void clear();
+  /// After it: takes the shard's gradients.
+  void add_shard();
+  /// Collective: leaves the sum over all shards of all ranks in the gradients. Needs a power of two
+  /// of shards since the last sum.
+  void sum(Communicator& communicator);
+
+ private:
+  at::Tensor& at_level(std::size_t level);
+
+  std::vector<at::Tensor> buffer_;    // one tensor, flat; the gradients are windows on it
+  std::vector<at::Tensor> subtrees_;  // by level: the sum of 2^level shards, if is_full_
+  std::vector<bool> is_full_;
+};
+
+}  // namespace tj::trainer
