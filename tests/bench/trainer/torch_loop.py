@@ -1,0 +1,105 @@
+"""Trains a GPT-2 in PyTorch, eager, as a reader of nanoGPT would: the trainer's contenders. Run it by itself or under
+torchrun; rank 0 prints a line for each step.
+
+  torch_loop.py --model transformers|plain --data FILE.bin --layers 4 --heads 4 --width 128 --context 64 ...
+"""
+import argparse
+import contextlib
+import math
+import os
+import sys
+
+import numpy
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def flags():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", choices=("transformers", "plain"), required=True)
+    parser.add_argument("--data", required=True, help="uint16 tokens")
+    for name in ("layers", "heads", "width", "context", "vocabulary", "batch-size", "steps"):
+        parser.add_argument(f"--{name}", type=int, required=True)
+    parser.add_argument("--lr", type=float, default=1e-3)
+    return parser.parse_args()
+
+
+def make_model(asked):
+    """(module, function of inputs and targets that gives the mean loss)"""
+    if asked.model == "plain":
+        import plain_gpt2
+        module = plain_gpt2.PlainGpt2(asked.layers, asked.heads, asked.width, asked.context, asked.vocabulary)
+        return module, lambda model, inputs, targets: model(inputs, targets)
+    from transformers import GPT2Config, GPT2LMHeadModel
+    module = GPT2LMHeadModel(GPT2Config(
+        n_layer=asked.layers, n_head=asked.heads, n_embd=asked.width, n_positions=asked.context,
+        vocab_size=asked.vocabulary, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, use_cache=False,
+        bos_token_id=None, eos_token_id=None))
+    module.train()
+
+    def loss_of(model, inputs, targets):
+        logits = model(inputs).logits
+        return torch.nn.functional.cross_entropy(logits.view(-1, logits.size(-1)), targets.view(-1))
+    return module, loss_of
+
+
+def make_optimizer(model, lr):
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    groups = [{"params": [p for p in parameters if p.dim() >= 2], "weight_decay": 0.1},
+              {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.95), fused=True)
+
+
+def batch(tokens, samples, context, generator):
+    """nanoGPT's: random places, a copy of each sample."""
+    places = torch.randint(len(tokens) - context, (samples,), generator=generator)
+    inputs = torch.stack([torch.from_numpy(tokens[p:p + context].astype(numpy.int64)) for p in places.tolist()])
+    targets = torch.stack([torch.from_numpy(tokens[p + 1:p + 1 + context].astype(numpy.int64))
+                           for p in places.tolist()])
+    return inputs, targets
+
+
+def learning_rate(step, steps, highest):
+    warmup = max(1, min(steps // 10, 2000))
+    if step < warmup:
+        return highest * (step + 1) / warmup
+    share = (step - warmup) / max(1, steps - 1 - warmup)
+    return highest * (0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * share)))
+
+
+def train(asked, rank, world_size):
+    torch.manual_seed(1337)
+    module, loss_of = make_model(asked)
+    model = DistributedDataParallel(module) if world_size > 1 else module
+    optimizer = make_optimizer(module, asked.lr)
+    tokens = numpy.memmap(asked.data, dtype=numpy.uint16, mode="r")
+    generator = torch.Generator().manual_seed(1337 + rank)
+    for step in range(asked.steps):
+        inputs, targets = batch(tokens, asked.batch_size // world_size, asked.context, generator)
+        lr = learning_rate(step, asked.steps, asked.lr)
+        for group in optimizer.param_groups:
+            group["lr"] = lr
+        loss = loss_of(model, inputs, targets)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        shown = loss.item()
+        if rank == 0:
+            print(f"step {step + 1}/{asked.steps} | loss {shown:.4f} | lr {lr:.1e}", flush=True)
+
+
+def main():
+    asked = flags()
+    world_size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+    with contextlib.ExitStack() as until_the_end:
+        if world_size > 1:
+            dist.init_process_group("gloo")
+            until_the_end.callback(dist.destroy_process_group)
+        train(asked, rank, world_size)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
