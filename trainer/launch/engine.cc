@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -13,6 +14,9 @@ namespace tj::trainer {
 namespace {
 
 constexpr const char* kEngine = "trainer-engine";
+/// Huge pages for the heap, which only takes effect at a program's start: weights and activations
+/// are large blocks, each page of which would be a fault and a place in the TLB.
+constexpr const char* kHeapTunables = "glibc.malloc.hugetlb=1";
 
 std::filesystem::path engine_path() {
   std::error_code unreadable;
@@ -28,6 +32,7 @@ int become_engine(const std::vector<std::string>& arguments) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
+  ::setenv("GLIBC_TUNABLES", kHeapTunables, /*overwrite=*/0);
   ::execv(path.c_str(), argv.data());
   const int reason = errno;
   const std::string message =

@@ -3,10 +3,13 @@
 
 #include <torch/torch.h>
 
+#include <ATen/Parallel.h>
 #include <ATen/autocast_mode.h>
 
 #include <cmath>
 
+#include "trainer/models/gelu_kernel.h"
+#include "trainer/models/head_loss.h"
 #include "trainer/train/counter_random.h"
 
 namespace tj::trainer {
@@ -36,6 +39,38 @@ at::Tensor initial(const TensorSpec& spec, const Gpt2Config& config, at::Generat
 at::Tensor conv1d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   const auto rows = x.reshape({-1, x.size(-1)});
   return at::addmm(bias, rows, weight).view({x.size(0), x.size(1), weight.size(1)});
+}
+
+/// GELU of float32 by our own kernel, which is three times as fast as torch's.
+struct GeluTanh : torch::autograd::Function<GeluTanh> {
+  static constexpr std::int64_t kGrain = 16384;  // elements for which a thread is worth its start
+
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x) {
+    const auto input = x.contiguous();
+    auto y = at::empty_like(input);
+    at::parallel_for(0, y.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+      gelu_tanh(input.data_ptr<float>() + begin, y.data_ptr<float>() + begin, end - begin);
+    });
+    context->save_for_backward({input});
+    return y;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const auto x = context->get_saved_variables()[0];
+    const auto dy = gradients[0].contiguous();
+    auto dx = at::empty_like(x);
+    at::parallel_for(0, dx.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+      gelu_tanh_backward(x.data_ptr<float>() + begin, dy.data_ptr<float>() + begin,
+                         dx.data_ptr<float>() + begin, end - begin);
+    });
+    return {dx};
+  }
+};
+
+at::Tensor gelu_tanh_of(const at::Tensor& x) {
+  const bool has_kernel = x.device().is_cpu() && x.scalar_type() == at::kFloat;
+  return has_kernel ? GeluTanh::apply(x) : at::gelu(x, "tanh");
 }
 
 /// Computes in `precision` what is safe in it, by torch's own lists, as long as it lives.
@@ -158,7 +193,7 @@ at::Tensor Gpt2::layer(const at::Tensor& x_BTC, std::int64_t index,
   const auto attended =
       x_BTC + dropped(conv1d(mixed_BTC, p(4), p(5)), attention_stream(index), first_sample);
   const auto hidden =
-      at::gelu(conv1d(at::layer_norm(attended, {width}, p(6), p(7), kNormEps), p(8), p(9)), "tanh");
+      gelu_tanh_of(conv1d(at::layer_norm(attended, {width}, p(6), p(7), kNormEps), p(8), p(9)));
   return attended + dropped(conv1d(hidden, p(10), p(11)), mlp_stream(index), first_sample);
 }
 
@@ -199,9 +234,13 @@ at::Tensor Gpt2::loss_sum(const at::Tensor& tokens,
   const auto targets = tokens.narrow(1, 1, context).reshape({-1});
   const Autocast autocast(compute_.precision, tokens.device().type());
   const auto x_BTC = trunk(tokens.narrow(1, 0, context), first_sample);
-  const auto logits = at::matmul(x_BTC.reshape({-1, config_.width}), parameters_[0].t());
-  return at::cross_entropy_loss(logits.to(at::kFloat), targets, {}, at::Reduction::Sum,
-                                compute_.ignored_token.value_or(kNoTarget));
+  const auto x_NC = x_BTC.reshape({-1, config_.width});
+  const auto ignored = compute_.ignored_token.value_or(kNoTarget);
+  // Below float32 the gradient of the logits needs the loss scale before it is rounded.
+  if (compute_.precision == Precision::fp32 && at::GradMode::is_enabled())
+    return head_loss_sum(x_NC, parameters_[0], targets, ignored);
+  const auto logits = at::matmul(x_NC, parameters_[0].t());
+  return at::cross_entropy_loss(logits.to(at::kFloat), targets, {}, at::Reduction::Sum, ignored);
 }
 
 }  // namespace tj::trainer
