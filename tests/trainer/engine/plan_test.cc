@@ -74,6 +74,14 @@ TEST(TrainPlan, every_bad_value_is_named_with_what_is_right) {
       {{{"--out", ""}}, "--out: is \"\"; it must name a folder"},
       {{{"--rendezvous-timeout-seconds", "0"}},
        "--rendezvous-timeout-seconds: is \"0\"; it must be a whole number from 1 to 86400"},
+      {{{"--schedule", "step"}}, "--schedule: is \"step\"; it must be cosine, linear or constant"},
+      {{{"--precision", "fp8"}}, "--precision: is \"fp8\"; it must be fp32, bf16 or fp16"},
+      {{{"--dropout", "1"}}, "--dropout: is \"1\"; it must be a number from 0 to less than 1"},
+      {{{"--ema", "-1"}}, "--ema: is \"-1\"; it must be a number from 0 to less than 1"},
+      {{{"--group", "wte"}},
+       "--group: is \"wte\"; it must be PATTERN:lr=FACTOR,weight-decay=NUMBER, or one of the two"},
+      {{{"--logical-shards", "8"}}, "--logical-shards: is \"8\"; it needs --deterministic"},
+      {{{"--threads", "0"}}, "--threads: is \"0\"; it must be a whole number from 1 to 1024"},
   };
   for (const auto& row : rows) EXPECT_EQ(error_of(row.flags), row.error);
 }
@@ -86,6 +94,48 @@ TEST(TrainPlan, a_batch_that_can_not_be_shared_out_is_refused_with_the_numbers) 
             "--batch-size: is \"1\"; it must be a multiple of ranks x accumulation = 2 x 1 = 2, "
             "such as 2");
   EXPECT_EQ(error_of({{"--batch-size", "12"}, {"--accumulation", "2"}}, 3), "");
+}
+
+TEST(TrainPlan, deterministic_cuts_the_batch_into_a_power_of_two) {
+  const auto shards = [](const char* batch) {
+    const auto plan =
+        make_plan(flags_with({{"--deterministic", "true"}, {"--batch-size", batch}}), 1);
+    return plan ? plan->logical_shards : -1;
+  };
+  EXPECT_EQ(shards("64"), 16);
+  EXPECT_EQ(shards("24"), 8);
+  EXPECT_EQ(shards("7"), 1);
+  const auto plan = make_plan(flags_with({{"--deterministic", "true"}}), 4);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->threads, 1);
+  EXPECT_EQ(setting_of(*plan, "threads"), (Setting{"threads", "1", "--deterministic"}));
+  EXPECT_EQ(make_plan(flags_with(), 1)->logical_shards, 0);
+}
+
+TEST(TrainPlan, deterministic_refuses_what_its_tree_can_not_hold) {
+  const Flags flags{{"--deterministic", "true"}, {"--batch-size", "48"}};
+  const auto with = [&](Flags more) {
+    more.insert(flags.begin(), flags.end());
+    return more;
+  };
+  EXPECT_EQ(
+      error_of(flags, 3),
+      "--accumulation: is \"1\"; with --deterministic ranks x accumulation, 3 x 1, must divide "
+      "the logical shards, 16");
+  EXPECT_EQ(error_of(with({{"--logical-shards", "12"}})),
+            "--logical-shards: is \"12\"; it must be a power of two that divides the batch, 48");
+  EXPECT_EQ(error_of(with({{"--logical-shards", "32"}})),
+            "--logical-shards: is \"32\"; it must be a power of two that divides the batch, 48");
+}
+
+TEST(TrainPlan, a_group_is_checked_once_the_model_is_known) {
+  auto plan = make_plan(flags_with({{"--group", "transformer.h.9.*:lr=0.1"}}), 1);
+  ASSERT_TRUE(plan);
+  const auto settled = settle_vocabulary(*plan, 256);
+  ASSERT_FALSE(settled);
+  EXPECT_EQ(describe(settled.error()),
+            "--group: is \"transformer.h.9.*\"; it must match the name of a tensor, such as "
+            "transformer.wte.weight");
 }
 
 TEST(TrainPlan, the_vocabulary_is_that_of_the_data_unless_a_flag_says_more) {

@@ -17,6 +17,17 @@ TEST(Schedule, warms_up_linearly_then_follows_half_a_cosine) {
     EXPECT_NEAR(learning_rate(schedule, row.step), row.lr, 1e-9) << row.step;
 }
 
+TEST(Schedule, linear_falls_evenly_and_constant_stays) {
+  Schedule schedule{
+      .kind = ScheduleKind::linear, .lr = 1.0, .min_lr = 0.2, .warmup_steps = 2, .steps = 7};
+  EXPECT_NEAR(learning_rate(schedule, 2), 1.0, 1e-12);
+  EXPECT_NEAR(learning_rate(schedule, 4), 0.6, 1e-12);
+  EXPECT_NEAR(learning_rate(schedule, 6), 0.2, 1e-12);
+  schedule.kind = ScheduleKind::constant;
+  EXPECT_EQ(learning_rate(schedule, 0), 0.5);
+  EXPECT_EQ(learning_rate(schedule, 6), 1.0);
+}
+
 TEST(Schedule, without_room_for_a_cosine_it_stays_at_the_top) {
   EXPECT_EQ(learning_rate({.lr = 1, .min_lr = 0, .warmup_steps = 0, .steps = 1}, 0), 1);
   EXPECT_EQ(learning_rate({.lr = 1, .min_lr = 0, .warmup_steps = 2, .steps = 2}, 1), 1);
