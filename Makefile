@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench soak check format clean
+.PHONY: help run build test bench bench-operator bench-trainer soak check format clean
 
 export TRAININGJOB_CACHE ?= $(HOME)/.cache/trainingjob
 export CCACHE_DIR ?= $(TRAININGJOB_CACHE)/ccache
@@ -11,8 +11,8 @@ export CCACHE_MAXSIZE ?= 5G
 job ?= manifests/examples/gpt2-nano.yaml
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | while IFS=$$'\t' read -r name what; do \
-	  printf '  make %-8s %s\n' "$$name" "$$what"; done
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS=$$'\t' read -r name what; do \
+	  printf '  make %-14s %s\n' "$$name" "$$what"; done
 
 run: build  ## sets everything up and runs the example job here, as local processes (job=FILE for another)
 	build/dev/cli/tj run -f $(job)
@@ -26,13 +26,21 @@ test:  ## sets everything up and runs all tests, a real two-node Kubernetes incl
 	@command -v /usr/bin/python3 >/dev/null || tools/deps apt
 	tools/test/run
 
-bench:  ## measures the operator beside others on a quiet machine (half an hour) and writes docs/measurements.md
+bench: bench-operator bench-trainer  ## both of the following
+
+bench-operator:  ## measures the operator beside others on a quiet machine (half an hour) and writes docs/measurements.md
 	tools/deps build
 	tools/deps peers
 	tools/deps cluster
 	cmake --preset dev --log-level=WARNING >/dev/null
 	cmake --build --preset dev --target trainingjob-operator bare_client pod_reaper
 	tests/bench/operator/run --peers all --docs
+
+bench-trainer:  ## measures the trainer beside PyTorch on a quiet machine (a quarter of an hour), for the same document
+	tools/deps build
+	cmake --preset dev --log-level=WARNING >/dev/null
+	cmake --build --preset dev --target trainer trainer-engine
+	tests/bench/trainer/run --docs
 
 soak:  ## 200 jobs come and go in ten minutes; the operator may not grow
 	tools/deps build

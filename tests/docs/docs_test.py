@@ -1,5 +1,6 @@
 """The documents against the code: commands, manifests, tables, messages."""
 import contextlib
+import importlib.util
 import json
 import os
 import pathlib
@@ -26,6 +27,17 @@ sys.path.insert(0, str(ROOT / "tools" / "test"))
 import stages  # noqa: E402
 sys.path.insert(0, str(ROOT / "tests" / "bench" / "operator"))
 import report  # noqa: E402
+
+
+def module_of(path, name):
+    """For a file whose own name another one has too."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+trainer_report = module_of("tests/bench/trainer/report.py", "trainer_report")
 
 
 def read(path):
@@ -364,12 +376,13 @@ class Testing(unittest.TestCase):
 
 class Measurements(unittest.TestCase):
     def test_tables_and_plot_are_made_from_the_data(self):
-        results = json.loads(report.DATA.read_text()) if report.DATA.exists() else {}
-        document = report.DOCUMENT.read_text()
-        self.assertEqual(document, report.document_with(document, results))
-        self.assertEqual(report.PLOT.exists(), bool(results))
-        if results:
-            self.assertEqual(report.PLOT.read_text(), report.plot(results))
+        for each in (report, trainer_report):
+            results = json.loads(each.DATA.read_text()) if each.DATA.exists() else {}
+            document = each.DOCUMENT.read_text()
+            self.assertEqual(document, each.document_with(document, results))
+            self.assertEqual(each.PLOT.exists(), bool(results))
+            if results:
+                self.assertEqual(each.PLOT.read_text(), each.plot(results))
 
 
 class Versions(unittest.TestCase):
@@ -383,10 +396,10 @@ class Versions(unittest.TestCase):
 
 class Readme(unittest.TestCase):
     def test_each_make_target_that_a_document_names_is_there(self):
-        targets = set(re.findall(r"^([a-z]+):", read("Makefile"), re.MULTILINE))
+        targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.MULTILINE))
         for path in DOCUMENTS:
-            named = set(re.findall(r"`make ([a-z]+)", path.read_text()))
-            named |= set(re.findall(r"^\$? ?make ([a-z]+)", path.read_text(), re.MULTILINE))
+            named = set(re.findall(r"`make ([a-z-]+)", path.read_text()))
+            named |= set(re.findall(r"^\$? ?make ([a-z-]+)", path.read_text(), re.MULTILINE))
             self.assertLessEqual(named, targets, path.name)
 
 

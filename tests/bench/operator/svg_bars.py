@@ -22,8 +22,9 @@ def legend(names):
         yield label(LEFT + index * step + 18, 48, name, "start")
 
 
-def draw(title, groups, names):
-    """`groups`: by name of the group, a value for some of `names`. The values stand over their bars."""
+def draw(title, groups, names, digits=0):
+    """`groups`: by name of the group, a value for some of `names`. The values stand over their bars, rounded to
+    `digits`."""
     most = max((value for group in groups.values() for value in group.values()), default=1)
     base, group_width = TOP + PANEL_HEIGHT, (WIDTH - 2 * LEFT) / max(len(groups), 1)
     bar_width = group_width * 0.8 / len(names)
@@ -36,7 +37,7 @@ def draw(title, groups, names):
             height = values[name] / most * (PANEL_HEIGHT - 20)
             x = left + place * bar_width
             parts.append(bar(x + 2, base - height, bar_width - 4, height, COLOURS[place]))
-            parts.append(label(x + bar_width / 2, base - height - 5, f"{values[name]:.0f}"))
+            parts.append(label(x + bar_width / 2, base - height - 5, f"{values[name]:.{digits}f}"))
         parts.append(label(left + 0.4 * group_width, base + 20, group))
     parts.append(f'<line x1="{LEFT}" y1="{base}" x2="{WIDTH - LEFT}" y2="{base}" stroke="{TEXT}"/>')
     height = base + BOTTOM

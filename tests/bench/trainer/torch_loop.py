@@ -22,6 +22,7 @@ def flags():
     for name in ("layers", "heads", "width", "context", "vocabulary", "batch-size", "steps"):
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument("--lr", type=float, default=1e-3)
+    parser.add_argument("--save-at", type=int, default=0, help="a step: torch.save() to saved.pt after it")
     return parser.parse_args()
 
 
@@ -88,6 +89,8 @@ def train(asked, rank, world_size):
         shown = loss.item()
         if rank == 0:
             print(f"step {step + 1}/{asked.steps} | loss {shown:.4f} | lr {lr:.1e}", flush=True)
+            if step + 1 == asked.save_at:
+                torch.save({"model": module.state_dict(), "optimizer": optimizer.state_dict()}, "saved.pt")
 
 
 def main():

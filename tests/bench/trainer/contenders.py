@@ -1,0 +1,134 @@
+"""Who trains in the benchmark, how each is started, and when each finished which step, seen from outside."""
+import dataclasses
+import os
+import pathlib
+import re
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+HERE = pathlib.Path(__file__).resolve().parent
+WORK = ROOT / "build/bench/trainer"
+TRAINER = ROOT / "build/dev/trainer/trainer"
+STEP = re.compile(r"step (\d+)/\d+ \| loss ([0-9.einf+-]+)")
+TAIL_LINES = 15
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One piece of work, the same for all contenders."""
+    name: str
+    preset: str
+    layers: int
+    heads: int
+    width: int
+    vocabulary: int
+    context: int
+    batch_size: int  # over all ranks
+    lr: float
+
+    @property
+    def tokens_per_step(self):
+        return self.batch_size * self.context
+
+
+@dataclasses.dataclass
+class Seen:
+    """What one run did: seconds from its start to the end of each step, and the losses."""
+    ends: list
+    losses: list
+
+    def seconds_per_step(self, warmup):
+        return (self.ends[-1] - self.ends[warmup - 1]) / (len(self.ends) - warmup)
+
+
+def command_of(contender, case, ranks, steps, python, data, out, more=()):
+    if contender == "ours":
+        train = [TRAINER, "train", "--model", case.preset, "--data", data, "--vocabulary", case.vocabulary,
+                 "--seq-len", case.context, "--batch-size", case.batch_size, "--steps", steps, "--lr", case.lr,
+                 "--out", out, *more]
+        return train if ranks == 1 else [TRAINER, "launch", "--nproc", ranks, "--", *train]
+    loop = [HERE / "torch_loop.py", "--model", contender, "--data", data, "--layers", case.layers, "--heads",
+            case.heads, "--width", case.width, "--context", case.context, "--vocabulary", case.vocabulary,
+            "--batch-size", case.batch_size, "--steps", steps, "--lr", case.lr, *more]
+    if ranks == 1:
+        return [python, *loop]
+    return [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", ranks, *loop]
+
+
+def environment(ranks):
+    """Both sides get the same threads: the cores shared out over the ranks."""
+    kept = ("PATH", "HOME", "TMPDIR", "LANG")
+    env = {name: os.environ[name] for name in kept if name in os.environ}
+    env["OMP_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) // ranks))
+    env["TRANSFORMERS_VERBOSITY"] = "error"
+    env["HF_HUB_OFFLINE"] = "1"
+    env["TOKENIZERS_PARALLELISM"] = "false"
+    env["TRAININGJOB_TERMINATION_LOG"] = str(WORK / "last-words")
+    return env
+
+
+def end(process):
+    for sig in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, sig)
+            process.wait(10)
+            return
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def lines_of(process, deadline):
+    """(seconds of the clock, line) as they come, until the output ends. Raises TimeoutError at the deadline."""
+    descriptor, rest = process.stdout.fileno(), b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(descriptor, selectors.EVENT_READ)
+        while True:
+            if not selector.select(max(0, deadline - time.monotonic())):
+                raise TimeoutError("no end in time")
+            now, chunk = time.monotonic(), os.read(descriptor, 1 << 16)
+            if not chunk:
+                return
+            *whole, rest = (rest + chunk).split(b"\n")
+            for line in whole:
+                yield now, line.decode(errors="replace")
+
+
+def run(contender, case, ranks, steps, python, data, more=(), seconds_max=300):
+    """Trains `steps` steps from scratch. Raises RuntimeError with the last lines when it fails."""
+    out = WORK / "out"
+    shutil.rmtree(out, ignore_errors=True)
+    command = [str(word) for word in command_of(contender, case, ranks, steps, python, data, out, more)]
+    ends, losses, tail = [], [], []
+    began = time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=WORK,
+                          env=environment(ranks), start_new_session=True) as process:
+        try:
+            for now, line in lines_of(process, began + seconds_max):
+                tail = [*tail[1 - TAIL_LINES:], line]
+                found = STEP.search(line)
+                if found:
+                    ends.append(now - began)
+                    losses.append(float(found[2]))
+            code = process.wait(30)
+        except BaseException:
+            end(process)
+            raise
+    if code != 0 or len(ends) != steps:
+        raise RuntimeError(f"{contender}, {case.name}, {ranks} ranks: exit code {code} after {len(ends)} of {steps} "
+                           "steps; its last lines:\n" + "\n".join(tail))
+    return Seen(ends, losses)
+
+
+def python_with_torch():
+    """Made on the way where it is missing."""
+    done = subprocess.run([ROOT / "tools/deps", "python-torch"], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit("tests/bench/trainer/run: tools/deps python-torch failed")
+    return done.stdout.strip()

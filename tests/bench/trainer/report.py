@@ -1,0 +1,124 @@
+"""Turns results of the trainer's benchmark into tables of docs/measurements.md and a plot. Pure but for write()."""
+import json
+import pathlib
+import re
+import statistics
+
+import svg_bars
+
+DOCS = pathlib.Path(__file__).resolve().parents[3] / "docs"
+DOCUMENT = DOCS / "measurements.md"
+DATA = DOCS / "measurements/trainer.json"
+PLOT = DOCS / "measurements/trainer.svg"
+BEGIN = "<!-- tests/bench/trainer writes from here -->"
+END = "<!-- tests/bench/trainer writes to here -->"
+TITLES = {"ours": "this trainer", "plain": "plain PyTorch", "transformers": "transformers"}
+STEPS_AFTER = 10
+
+
+def of_save(seen, step):
+    """How long the step after the save took beyond a usual one, and the ten after it beside those before."""
+    taken = [after - before for before, after in zip(seen.ends, seen.ends[1:])]  # of steps 2, 3, ...
+    before = taken[1:step - 1]  # steps 3 to `step`
+    after = taken[step - 1:step - 1 + STEPS_AFTER]  # from the step during which the save began
+    usual = statistics.median(before)
+    return {"usual_step_ms": round(1000 * usual), "longest_step_after_ms": round(1000 * max(after)),
+            "slowdown_percent": round(100 * (statistics.mean(after) / statistics.mean(before) - 1), 1)}
+
+
+def row(*cells):
+    return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+def table(head, rows):
+    return "\n".join([row(*head), row(*["---"] * len(head)), *(row(*cells) for cells in rows)])
+
+
+def medians(runs):
+    return {name: statistics.median(each) for name, each in runs.items() if each}
+
+
+def rate_cases(results):
+    return {**results.get("nano", {}), **results.get("small", {})}
+
+
+def scatter(values):
+    """Half of what lies between the best and the worst, in percent of the median."""
+    return f"{50 * (max(values) - min(values)) / statistics.median(values):.0f} %"
+
+
+def rates_table(results):
+    rows = []
+    for case, runs in rate_cases(results).items():
+        rate = medians(runs)
+        rows.append((case, *(f"{rate[name]:,.0f}" for name in TITLES),
+                     f"{rate['ours'] / rate['plain']:.2f}", f"{rate['ours'] / rate['transformers']:.2f}",
+                     f"{len(runs['ours'])}, {scatter(runs['ours'])}"))
+    return table(("case", *(f"{title}, tokens/s" for title in TITLES.values()), "ours : plain", "ours : transformers",
+                  "rounds, +- of ours"), rows)
+
+
+def start_table(results):
+    rows = [(case, *(f"{seconds:.2f} s" for seconds in medians(runs).values()))
+            for case, runs in results.get("start", {}).items()]
+    return table(("case", *TITLES.values()), rows)
+
+
+def checkpoint_table(results):
+    rows = []
+    for name, seen in results.get("checkpoint", {}).items():
+        said = {key: value for event in seen.get("said", []) for key, value in event.items()}
+        stall = said.get("stall_seconds", said.get("stall"))
+        rows.append((TITLES[name], "-" if stall is None else f"{1000 * stall:.1f} ms", f"{seen['usual_step_ms']} ms",
+                     f"{seen['longest_step_after_ms']} ms", f"{seen['slowdown_percent']} %"))
+    return table(("who", "stall, by its own account", "usual step", "longest of the 10 steps after",
+                  "slow-down of these 10"), rows)
+
+
+def where_line(results):
+    taken = {}
+    for part, where in results["where"].items():
+        taken.setdefault((where["date"], where["commit"]), []).append(f"{part} (load {where['load_before']})")
+    where = next(iter(results["where"].values()))
+    said = "; ".join(f"{', '.join(parts)} on {date} at commit `{commit}`" for (date, commit), parts in taken.items())
+    return (f"Taken on {where['cores']} cores of {where['cpu']}, {where['memory_gib']} GiB, Linux {where['kernel']}: "
+            f"{said}. The load is that of the machine before the part began.")
+
+
+def steps_line(results):
+    said = [f"{part}: {steps['timed']} steps timed after {steps['warmup']} that are not"
+            for part, steps in results.get("steps", {}).items()]
+    return "Of each run, " + "; ".join(said) + "." if said else ""
+
+
+def text(results):
+    parts = [where_line(results), steps_line(results)]
+    if rate_cases(results):
+        parts += ["### Tokens per second", f"![tokens per second]({PLOT.relative_to(DOCS)})", rates_table(results)]
+    if "start" in results:
+        parts += ["### Process start to the end of the first step", start_table(results)]
+    if "checkpoint" in results:
+        parts += ["### A save of 124M parameters and their moments", checkpoint_table(results)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def plot(results):
+    groups = {}
+    for case, runs in rate_cases(results).items():
+        rate = medians(runs)
+        groups[case] = {TITLES[name]: rate[name] / rate["transformers"] for name in TITLES}
+    return svg_bars.draw("Tokens per second, in multiples of transformers'", groups, list(TITLES.values()), digits=2)
+
+
+def document_with(document, results):
+    """The document with these results in it; without results it says so."""
+    pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
+    said = text(results) if results else "Not taken yet."
+    return pattern.sub(lambda _: f"{BEGIN}\n\n{said}\n\n{END}", document)
+
+
+def write(results):
+    DATA.parent.mkdir(exist_ok=True)
+    DATA.write_text(json.dumps(results, indent=1) + "\n")
+    PLOT.write_text(plot(results))
+    DOCUMENT.write_text(document_with(DOCUMENT.read_text(), results))
