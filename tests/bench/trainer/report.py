@@ -68,8 +68,8 @@ def checkpoint_table(results):
     rows = []
     for name, seen in results.get("checkpoint", {}).items():
         said = {key: value for event in seen.get("said", []) for key, value in event.items()}
-        stall = said.get("stall_seconds", said.get("stall"))
-        rows.append((TITLES[name], "-" if stall is None else f"{1000 * stall:.1f} ms", f"{seen['usual_step_ms']} ms",
+        stall = said.get("stall_ms")
+        rows.append((TITLES[name], "-" if stall is None else f"{stall:.1f} ms", f"{seen['usual_step_ms']} ms",
                      f"{seen['longest_step_after_ms']} ms", f"{seen['slowdown_percent']} %"))
     return table(("who", "stall, by its own account", "usual step", "longest of the 10 steps after",
                   "slow-down of these 10"), rows)

@@ -1,0 +1,57 @@
+"""What the trainer's benchmark makes of its measurements (tests/bench/trainer)."""
+import json
+import pathlib
+import subprocess
+import sys
+import unittest
+
+FOLDER = pathlib.Path(__file__).resolve().parents[1] / "bench"
+PROGRAM = """
+import json, sys
+sys.dont_write_bytecode = True
+sys.path[:0] = [sys.argv[1] + "/trainer", sys.argv[1] + "/operator"]
+import contenders, report
+ends = [1.0, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0, 6.5, 7.0]   # a second, then halves
+late = ends + [9.0] + [9.0 + 0.6 * step for step in range(1, 12)]      # a save after step 12
+results = {
+    "where": {"nano": {"cpu": "X", "cores": 2, "memory_gib": 3, "kernel": "6", "load_before": 0.1, "commit": "abc",
+                       "date": "2026-01-01"}},
+    "steps": {"nano": {"timed": 8, "warmup": 2}},
+    "nano": {"nano, 1 rank": {"ours": [100, 300, 120], "plain": [100, 100, 90], "transformers": [60, 60, 80]}},
+    "checkpoint": {"ours": {"usual_step_ms": 5, "longest_step_after_ms": 6, "slowdown_percent": 2.0,
+                            "said": [{"event": "checkpoint", "saved_step": 12, "stall_ms": 7.25}]}},
+}
+print(json.dumps({
+    "per_step": contenders.Seen(ends, []).seconds_per_step(2), "save": report.of_save(contenders.Seen(late, []), 12),
+    "line": contenders.STEP.search("[0] step 3/9 | loss 5.5453 | lr").groups(), "text": report.text(results),
+    "plot": report.plot(results), "nothing": report.document_with(f"a {report.BEGIN} x {report.END} b", {})}))
+"""
+
+
+class TrainerBench(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        # A process of its own: two modules are called report.
+        done = subprocess.run([sys.executable, "-c", PROGRAM, FOLDER], check=True, capture_output=True, text=True)
+        cls.seen = json.loads(done.stdout)
+
+    def test_the_first_steps_do_not_count(self):
+        self.assertEqual(self.seen["per_step"], 0.5)
+
+    def test_a_save_is_held_against_the_steps_before_it(self):
+        self.assertEqual(self.seen["save"], {"usual_step_ms": 500, "longest_step_after_ms": 2000, "slowdown_percent": 48.0})
+
+    def test_a_line_of_a_step_is_known_behind_a_prefix(self):
+        self.assertEqual(self.seen["line"], ["3", "5.5453"])
+
+    def test_the_medians_are_compared(self):
+        self.assertIn("| nano, 1 rank | 120 | 100 | 60 | 1.20 | 2.00 | 3, 83 % |", self.seen["text"])
+        self.assertIn("| this trainer | 7.2 ms | 5 ms | 6 ms | 2.0 % |", self.seen["text"])
+        self.assertIn(">2.00</text>", self.seen["plot"])
+
+    def test_without_results_the_document_says_so(self):
+        self.assertIn("Not taken yet.", self.seen["nothing"])
+
+
+if __name__ == "__main__":
+    unittest.main()
