@@ -6,7 +6,7 @@ ARG BASE=docker.io/library/debian:bookworm-slim
 FROM ${BASE} AS toolchain
 ENV TRAININGJOB_CACHE=/cache CCACHE_DIR=/cache/ccache-images
 WORKDIR /src
-COPY tools/deps tools/deps
+COPY tools/deps tools/cuda-headers tools/
 RUN tools/deps build
 
 FROM toolchain AS build-operator

@@ -1,6 +1,6 @@
 // The seam between training and the network: what a step needs of the other ranks, and nothing
-// else. Real classes: SingleCommunicator (one rank), GlooCommunicator (CPU). NCCL will be a third,
-// in a plug-in.
+// else. Real classes: SingleCommunicator (one rank), GlooCommunicator (several; with NCCL behind it
+// for tensors of a GPU).
 #pragma once
 #include <memory>
 #include <span>

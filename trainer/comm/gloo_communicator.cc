@@ -36,13 +36,19 @@ class GlooCommunicator final : public Communicator {
                    const GlooOptions& options)
       : options_(options), peers_(std::move(peers)) {
     auto gloo_options = c10d::ProcessGroupGloo::Options::create(kCollectiveTimeout);
-    gloo_options->devices.push_back(
-        c10d::ProcessGroupGloo::createDeviceForHostname(options.address));
+    for (const auto& interface : options.interfaces) {
+      gloo_options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(interface));
+    }
+    if (gloo_options->devices.empty()) {
+      gloo_options->devices.push_back(
+          c10d::ProcessGroupGloo::createDeviceForHostname(options.address));
+    }
     gloo_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store, options.rank, options.world_size,
                                                         gloo_options);
     group_ = c10::make_intrusive<c10d::ProcessGroup>(store, options.rank, options.world_size);
     group_->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, gloo_);
     group_->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
+    if (options.accelerator.plugin != nullptr) open_nccl(store);
   }
 
   int rank() const override { return options_.rank; }
@@ -50,17 +56,18 @@ class GlooCommunicator final : public Communicator {
 
   void all_reduce_sum(at::Tensor& tensor) override {
     std::vector<at::Tensor> tensors{tensor};
-    wait([&] { return gloo_->allreduce(tensors, c10d::AllreduceOptions()); });
+    wait([&] { return backend_of(tensor).allreduce(tensors, c10d::AllreduceOptions()); });
   }
 
   void broadcast(at::Tensor& tensor, int root) override {
     std::vector<at::Tensor> tensors{tensor};
     c10d::BroadcastOptions broadcast_options;
     broadcast_options.rootRank = root;
-    wait([&] { return gloo_->broadcast(tensors, broadcast_options); });
+    wait([&] { return backend_of(tensor).broadcast(tensors, broadcast_options); });
   }
 
   void exchange(const at::Tensor& out, at::Tensor& in, int peer) override {
+    if (out.is_cuda()) return exchange_through_host(out, in, peer);
     std::vector<at::Tensor> outgoing{out}, incoming{in};
     const auto is_empty = [](const at::Tensor& tensor) { return tensor.numel() == 0; };
     // Both are under way before either is waited for, or two ranks would wait for each other.
@@ -90,8 +97,10 @@ class GlooCommunicator final : public Communicator {
   }
 
   void check_peers(const std::string& what) override {
-    // Gloo throws plain texts; all of them carry its source path.
-    if (what.find("gloo/") == std::string::npos) return;
+    // Gloo throws plain texts; all of them carry its source path. NCCL's carry its name.
+    const bool is_of_network =
+        what.find("gloo/") != std::string::npos || what.find("NCCL") != std::string::npos;
+    if (!is_of_network) return;
     throw PeerLostError(peers_.describe_loss(what));
   }
 
@@ -99,6 +108,33 @@ class GlooCommunicator final : public Communicator {
 
  private:
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
+  void open_nccl(const c10::intrusive_ptr<c10d::Store>& store) {
+    // Its keys in the store are not those of Gloo.
+    nccl_store_ = c10::make_intrusive<c10d::PrefixStore>("nccl", store);
+    const NcclGroup request{.store = nccl_store_.get(),
+                            .rank = options_.rank,
+                            .world_size = options_.world_size,
+                            .device = options_.accelerator.device,
+                            .timeout_ms = std::chrono::milliseconds(kCollectiveTimeout).count()};
+    NcclText text;
+    void* const backend = options_.accelerator.plugin->open_backend(&request, &text);
+    if (backend == nullptr) throw std::runtime_error(std::string("NCCL: ") + text.bytes);
+    nccl_ = c10::intrusive_ptr<c10d::Backend>::reclaim(static_cast<c10d::Backend*>(backend));
+    group_->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL, nccl_);
+  }
+
+  c10d::Backend& backend_of(const at::Tensor& tensor) const {
+    return tensor.is_cuda() ? *nccl_ : static_cast<c10d::Backend&>(*gloo_);
+  }
+
+  /// Pairs of NCCL's sends and receives would each need an order of their own; this is right, and
+  /// only --deterministic takes it.
+  void exchange_through_host(const at::Tensor& out, at::Tensor& in, int peer) {
+    auto incoming = torch::empty_like(in, at::TensorOptions().device(at::kCPU));
+    exchange(out.cpu(), incoming, peer);
+    in.copy_(incoming);
+  }
 
   template <typename Start>
   void wait(Start&& start) {
@@ -122,6 +158,8 @@ class GlooCommunicator final : public Communicator {
   GlooOptions options_;
   Peers peers_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
+  c10::intrusive_ptr<c10d::Store> nccl_store_;
+  c10::intrusive_ptr<c10d::Backend> nccl_;  // null without a GPU
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
 };
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <thread>
 
@@ -46,15 +47,17 @@ Result<Addresses> resolve(const Endpoint& endpoint, int socket_type) {
 }
 
 struct Socket {
-  int descriptor;
+  explicit Socket(int opened) : descriptor(opened) {}
+  Socket(Socket&& other) noexcept : descriptor(std::exchange(other.descriptor, -1)) {}
+  Socket& operator=(Socket&&) = delete;
   ~Socket() {
     if (descriptor >= 0) ::close(descriptor);
   }
+  int descriptor;
 };
 
-/// Empty when connected, else the cause.
-std::string try_connect(const addrinfo& address, milliseconds limit) {
-  const Socket socket{::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+/// Empty when `socket` is connected, else the cause.
+std::string try_connect(const Socket& socket, const addrinfo& address, milliseconds limit) {
   if (socket.descriptor < 0) return std::strerror(errno);
   if (::connect(socket.descriptor, address.ai_addr, address.ai_addrlen) == 0) return "";
   if (errno != EINPROGRESS) return std::strerror(errno);
@@ -66,13 +69,14 @@ std::string try_connect(const addrinfo& address, milliseconds limit) {
   return error_number == 0 ? "" : std::strerror(error_number);
 }
 
-Result<void> connect_once(const Endpoint& master, Deadline deadline) {
+Result<Socket> connect_once(const Endpoint& master, Deadline deadline) {
   const auto addresses = resolve(master, SOCK_STREAM);
   if (!addresses) return addresses.error();
   std::string cause;
   for (const addrinfo* address = addresses->get(); address != nullptr; address = address->ai_next) {
-    cause = try_connect(*address, std::min(kConnectMax, left(deadline)));
-    if (cause.empty()) return {};
+    Socket socket(::socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    cause = try_connect(socket, *address, std::min(kConnectMax, left(deadline)));
+    if (cause.empty()) return socket;
   }
   return Error{.code = Code::unavailable, .message = cause};
 }
@@ -150,6 +154,23 @@ Result<std::string> local_address_towards(const Endpoint& master, Deadline deadl
   auto address = retry_until(deadline, [&] { return route_once(master); });
   if (!address) return timed_out(address.error());
   return address;
+}
+
+Result<std::string> local_address_now(const Endpoint& master, milliseconds limit) {
+  // getaddrinfo() knows no deadline: its thread is left alone.
+  std::promise<Result<std::string>> promise;
+  auto answer = promise.get_future();
+  std::thread([master, promise = std::move(promise)]() mutable {
+    promise.set_value(route_once(master));
+  }).detach();
+  if (answer.wait_for(limit) == std::future_status::ready) return answer.get();
+  return Error{.code = Code::timeout, .message = "no name server answers"};
+}
+
+Result<int> connect_to(const Endpoint& master, Deadline deadline) {
+  auto socket = connect_once(master, deadline);
+  if (!socket) return socket.error();
+  return std::exchange(socket->descriptor, -1);
 }
 
 Result<void> wait_until_listening(const Endpoint& master, Deadline deadline) {

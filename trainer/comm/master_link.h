@@ -36,6 +36,13 @@ class ListeningSocket {
 /// reach. A name that does not resolve is tried again until the deadline.
 Result<std::string> local_address_towards(const Endpoint& master, Deadline deadline);
 
+/// The same with one try that is over within `limit`, however long a name server takes.
+Result<std::string> local_address_now(const Endpoint& master, std::chrono::milliseconds limit);
+
+/// A connected, non-blocking socket that the caller closes; one attempt for each address of the
+/// name. Fails with Code::unavailable and the last cause.
+Result<int> connect_to(const Endpoint& master, Deadline deadline);
+
 /// Returns when somebody accepts connections there. Fails with Code::timeout and the last cause.
 Result<void> wait_until_listening(const Endpoint& master, Deadline deadline);
 

@@ -51,10 +51,12 @@ bool has_ended(int pid) {
 Peers::Peers(c10::intrusive_ptr<c10d::Store> store, int rank, int world_size)
     : store_(std::move(store)), rank_(rank), world_size_(world_size) {}
 
-void Peers::introduce(const std::string& node, const std::string& address) {
-  const nlohmann::json self = {
-      {"machine", machine_id()}, {"node", node}, {"address", address}, {"pid", ::getpid()}};
-  store_->set("peer/" + std::to_string(rank_), bytes_of(self.dump()));
+void Peers::introduce(const Introduction& self) {
+  const nlohmann::json words = {
+      {"machine", machine_id()}, {"node", self.node},           {"address", self.address},
+      {"device", self.device},   {"transport", self.transport}, {"why", self.why},
+      {"pid", ::getpid()}};
+  store_->set("peer/" + std::to_string(rank_), bytes_of(words.dump()));
 }
 
 void Peers::learn() {
@@ -63,12 +65,36 @@ void Peers::learn() {
     peers_.push_back({.machine = document.at("machine").get<std::string>(),
                       .node = document.at("node").get<std::string>(),
                       .address = document.at("address").get<std::string>(),
+                      .device = document.at("device").get<std::string>(),
+                      .transport = document.at("transport").get<std::string>(),
+                      .why = document.at("why").get<std::string>(),
                       .pid = document.at("pid").get<int>()});
   }
 }
 
 std::string Peers::named(int rank) const {
   return "rank " + std::to_string(rank) + " on node " + peers_[static_cast<std::size_t>(rank)].node;
+}
+
+std::string Peers::describe_differences() const {
+  const auto differing = [this](std::string Peer::*fact) {
+    std::string text;
+    for (int rank = 0; rank < world_size_; ++rank) {
+      const Peer& peer = peers_[static_cast<std::size_t>(rank)];
+      if (peer.*fact != peers_.front().*fact) text += (text.empty() ? "" : ", ") + named(rank);
+    }
+    return text;
+  };
+  const Peer& first = peers_.front();
+  if (const auto others = differing(&Peer::device); !others.empty()) {
+    return named(0) + " trains on " + first.device + " (" + first.why + "), but not " + others +
+           "; --device cpu lets all train on the CPU";
+  }
+  if (const auto others = differing(&Peer::transport); !others.empty()) {
+    return named(0) + " has " + first.transport + " for NCCL, but not " + others +
+           "; NCCL_IB_DISABLE=1 on all lets all use Ethernet";
+  }
+  return "";
 }
 
 std::string Peers::suspect(const std::string& cause) const {

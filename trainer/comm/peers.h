@@ -13,10 +13,21 @@ namespace tj::trainer {
 class Peers {
  public:
   Peers(c10::intrusive_ptr<c10d::Store> store, int rank, int world_size);
-  /// Publishes what the others need to know about this rank.
-  void introduce(const std::string& node, const std::string& address);
+  /// What a rank tells the others about itself.
+  struct Introduction {
+    std::string node;
+    std::string address;
+    std::string device;     // "cuda" or "cpu"
+    std::string transport;  // of NCCL: kEthernet or kVerbs of network.h; empty on a CPU
+    std::string why;        // of the device, in words
+  };
+  void introduce(const Introduction& self);
   /// Reads what the others have published; all must have introduced themselves.
   void learn();
+
+  /// In what the ranks differ though they must not: empty, or a sentence that names them all. The
+  /// same on every rank.
+  std::string describe_differences() const;
 
   /// "rank 2 on node b was lost", after a collective failed with `cause`. Never throws.
   std::string describe_loss(const std::string& cause) noexcept;
@@ -29,6 +40,9 @@ class Peers {
     std::string machine;  // ranks with the same can see each other's processes
     std::string node;
     std::string address;
+    std::string device;
+    std::string transport;
+    std::string why;
     int pid = 0;
   };
   std::string named(int rank) const;

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -13,6 +14,8 @@
 #include "trainer/comm/deadline_guard.h"
 #include "trainer/comm/gloo_communicator.h"
 #include "trainer/comm/master_link.h"
+#include "trainer/comm/network.h"
+#include "trainer/comm/network_facts.h"
 #include "trainer/comm/roll_call.h"
 #include "trainer/report/last_words.h"
 #include "trainer/report/progress.h"
@@ -40,31 +43,70 @@ std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin
 
 class Meeting {
  public:
-  Meeting(const ProcessEnv& env, milliseconds timeout)
-      : env_(env), timeout_(timeout), deadline_(steady_clock::now() + timeout) {}
+  Meeting(const ProcessEnv& env, const Accelerator& accelerator, milliseconds timeout)
+      : env_(env),
+        accelerator_(accelerator),
+        timeout_(timeout),
+        deadline_(steady_clock::now() + timeout) {}
 
   std::variant<Joined, Failure> hold() {
     const DeadlineGuard guard(deadline_ + kGuardSlack, [this] { end_overdue(); });
+    if (const auto valid = check_interfaces(chosen_interfaces(process_env)); !valid) {
+      return Failure{.exit_code = exit_code::kBadConfig,
+                     .reason = "BadConfig",
+                     .message = describe(valid.error())};
+    }
     const Endpoint master{env_.master_addr, env_.master_port};
-    const auto address = local_address_towards(master, deadline_);
-    if (!address) return unmet("rank 0 at " + master_text() + ": " + address.error().message);
     try {
       const auto failure = env_.rank == 0 ? serve() : visit(master);
       if (failure) return *failure;
+      // Only now: the name may have led to another address before, by another interface.
+      const auto address = local_address_towards(master, deadline_);
+      if (!address) return unmet("rank 0 at " + master_text() + ": " + address.error().message);
+      const auto facts = network_facts(*address);
+      const auto network = choose_network(facts, process_env);
       Peers peers(store_, env_.rank, env_.world_size);
-      peers.introduce(env_.node_name, *address);
+      peers.introduce({.node = env_.node_name,
+                       .address = *address,
+                       .device = has_gpu() ? "cuda" : "cpu",
+                       .transport = has_gpu() ? network.transport : "",
+                       .why = accelerator_.text});
       if (const auto absent = env_.rank == 0 ? gather() : report()) return *absent;
       peers.learn();
-      const GlooOptions options{
-          .rank = env_.rank, .world_size = env_.world_size, .address = *address};
-      return Joined{.communicator = make_gloo_communicator(store_, std::move(peers), options),
-                    .interface_address = *address};
+      return connect(std::move(peers), facts, network);
     } catch (const std::exception& failure) {
       return unmet("the others, master " + master_text() + ": " + first_line(failure.what()));
     }
   }
 
  private:
+  bool has_gpu() const { return accelerator_.plugin != nullptr; }
+
+  std::variant<Joined, Failure> connect(Peers peers, const NetworkFacts& facts,
+                                        const NetworkChoice& network) {
+    if (const auto difference = peers.describe_differences(); !difference.empty()) {
+      return Failure{
+          .exit_code = exit_code::kBadConfig, .reason = "RanksDiffer", .message = difference};
+    }
+    Joined joined;
+    if (has_gpu()) {
+      // NCCL reads its variables when it starts, which is below.
+      for (const auto& [name, value] : network.variables)
+        ::setenv(name.c_str(), value.c_str(), /*overwrite=*/0);
+      joined.network = network.rows;
+      joined.collectives = describe_collectives(network);
+    } else {
+      joined.collectives = describe_collectives(network, accelerator_.text);
+    }
+    const GlooOptions options{.rank = env_.rank,
+                              .world_size = env_.world_size,
+                              .address = facts.address,
+                              .interfaces = chosen_interfaces(process_env),
+                              .accelerator = accelerator_};
+    joined.communicator = make_gloo_communicator(store_, std::move(peers), options);
+    return joined;
+  }
+
   static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
   std::string master_text() const {
     return env_.master_addr + ":" + std::to_string(env_.master_port);
@@ -280,6 +322,7 @@ class Meeting {
   }
 
   const ProcessEnv& env_;
+  const Accelerator& accelerator_;
   milliseconds timeout_;
   Deadline deadline_;
   StorePtr store_;
@@ -287,10 +330,12 @@ class Meeting {
 
 }  // namespace
 
-std::variant<Joined, Failure> rendezvous(const ProcessEnv& env, milliseconds timeout) {
-  if (env.world_size == 1)
-    return Joined{.communicator = make_single_communicator(), .interface_address = ""};
-  return Meeting(env, timeout).hold();
+std::variant<Joined, Failure> rendezvous(const ProcessEnv& env, const Accelerator& accelerator,
+                                         milliseconds timeout) {
+  if (env.world_size > 1) return Meeting(env, accelerator, timeout).hold();
+  return Joined{.communicator = make_single_communicator(),
+                .collectives = "collectives: none, a single rank: " + accelerator.text,
+                .network = {}};
 }
 
 }  // namespace tj::trainer

@@ -5,19 +5,24 @@
 #include <memory>
 #include <string>
 #include <variant>
+#include <vector>
 
+#include "trainer/comm/accelerator.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/launch/process_env.h"
+#include "trainer/report/settings.h"
 #include "trainer/train/failure.h"
 
 namespace tj::trainer {
 
 struct Joined {
   std::unique_ptr<Communicator> communicator;
-  std::string interface_address;  // of this rank, where the others connect to
+  std::string collectives;       // one sentence: what carries them, and why
+  std::vector<Setting> network;  // rows of the start-up table
 };
 
-/// One rank alone needs no network.
-std::variant<Joined, Failure> rendezvous(const ProcessEnv& env, std::chrono::milliseconds timeout);
+/// One rank alone needs no network. Sets the variables of choose_network() for NCCL.
+std::variant<Joined, Failure> rendezvous(const ProcessEnv& env, const Accelerator& accelerator,
+                                         std::chrono::milliseconds timeout);
 
 }  // namespace tj::trainer

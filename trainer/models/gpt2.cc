@@ -20,7 +20,14 @@ constexpr double kNormEps = 1e-5;
 constexpr std::size_t kParametersBeforeLayers = 2;  // wte, wpe
 constexpr std::size_t kParametersOfLayer = 12;
 
-at::Tensor initial(const TensorSpec& spec, const Gpt2Config& config, at::Generator& generator) {
+at::Device device_of(const Gpt2Compute& compute) {
+  if (!compute.gpu) return at::kCPU;
+  return {at::kCUDA, static_cast<at::DeviceIndex>(*compute.gpu)};
+}
+
+/// The same numbers on every device: they come from the CPU.
+at::Tensor initial(const TensorSpec& spec, const Gpt2Config& config, at::Generator& generator,
+                   at::Device device) {
   using enum TensorRole;
   at::Tensor tensor = torch::zeros(spec.shape);
   // Each layer adds twice to the residual stream: its sum keeps its scale.
@@ -32,7 +39,7 @@ at::Tensor initial(const TensorSpec& spec, const Gpt2Config& config, at::Generat
     case matrix: tensor.normal_(0.0, kInitStd, generator); break;
     case residual_matrix: tensor.normal_(0.0, residual_std, generator); break;
   }
-  return tensor.requires_grad_(true);
+  return tensor.to(device).requires_grad_(true);
 }
 
 /// x [B, T, in] times weight [in, out] plus bias: Hugging Face's Conv1D.
@@ -155,7 +162,7 @@ Gpt2::Gpt2(const Gpt2Config& config, std::uint64_t seed, const Gpt2Compute& comp
   auto generator = at::detail::createCPUGenerator(seed);
   for (const auto& spec : gpt2_tensors(config)) {
     names_.push_back(spec.name);
-    parameters_.push_back(initial(spec, config, generator));
+    parameters_.push_back(initial(spec, config, generator, device_of(compute)));
   }
 }
 

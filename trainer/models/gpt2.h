@@ -21,6 +21,7 @@ struct Gpt2Compute {
   std::uint64_t seed = 0;                 // of the dropout
   bool recompute = false;  // keep a layer's input alone, and run it again in backward
   std::optional<std::int64_t> ignored_token;  // as a target it doesn't count
+  std::optional<int> gpu;  // CUDA's index of the device that holds the weights; absent: the CPU
 };
 
 class Gpt2 {

@@ -3,10 +3,13 @@
 #include <malloc.h>
 #include <torch/torch.h>
 
+#include <torch/version.h>
+
 #include <algorithm>
 #include <csignal>
 
 #include "trainer/checkpoint/folder.h"
+#include "trainer/comm/accelerator.h"
 #include "trainer/comm/agreement.h"
 #include "trainer/comm/rendezvous.h"
 #include "trainer/data/sampler.h"
@@ -135,6 +138,16 @@ std::vector<Setting> all_settings(const TrainPlan& plan, const ProcessEnv& env,
   return rows;
 }
 
+/// The device and what carries the collectives, for the table.
+std::vector<Setting> place_settings(const Accelerator& accelerator, const Joined& joined) {
+  std::vector<Setting> rows{
+      {"computes on",
+       accelerator.gpu() ? "cuda:" + std::to_string(accelerator.device) : std::string("cpu"),
+       accelerator.gpu() ? accelerator.text : "computed"}};
+  rows.insert(rows.end(), joined.network.begin(), joined.network.end());
+  return rows;
+}
+
 std::string join_line(const ProcessEnv& env, double seconds) {
   char took[32];
   std::snprintf(took, sizeof took, "%.1f s", seconds);
@@ -145,23 +158,37 @@ std::string join_line(const ProcessEnv& env, double seconds) {
          took + " on node " + env.node_name + " (" + master + ")";
 }
 
+Result<Accelerator> accelerator_for(const TrainPlan& plan, const ProcessEnv& env) {
+  return find_accelerator({.choice = plan.device,
+                           .visible_gpus = visible_gpus(process_env),
+                           .local_rank = env.local_rank,
+                           .place = {.plugin = default_nccl_plugin(), .libtorch = TORCH_VERSION}});
+}
+
 int run(TrainPlan plan, const ProcessEnv& env) {
+  const auto found = accelerator_for(plan, env);
+  const Accelerator accelerator = found ? *found : Accelerator{.text = describe(found.error())};
+  plan.gpu = accelerator.gpu();
   const auto threads = choose_threads(plan, env);
-  const Inputs inputs = open_inputs(plan, env);
+  Inputs inputs = open_inputs(plan, env);
+  if (!found) inputs.failure = bad_config(found.error());
   const milliseconds patience = plan.rendezvous_timeout;
   const auto begun = steady_clock::now();
-  auto met =
-      rendezvous(env, inputs.failure ? std::min(patience, kRendezvousAfterFailure) : patience);
+  auto met = rendezvous(env, accelerator,
+                        inputs.failure ? std::min(patience, kRendezvousAfterFailure) : patience);
   if (const auto* const failure = std::get_if<Failure>(&met))
     return fail(inputs.failure.value_or(*failure), env, {});
-  auto& communicator = *std::get<Joined>(met).communicator;
+  const auto& joined = std::get<Joined>(met);
+  auto& communicator = *joined.communicator;
   LoopEnd end;
   try {
     say(join_line(env, duration<double>(steady_clock::now() - begun).count()));
+    if (env.rank == 0) say(joined.collectives);
     end.failure = agree(communicator, inputs.failure);
     if (!end.failure) {
       auto rows = all_settings(plan, env, *inputs.source);
       if (threads) rows.push_back(*threads);
+      for (auto& row : place_settings(accelerator, joined)) rows.push_back(std::move(row));
       if (env.rank == 0) say(render_settings(rows));
       catch_stop_signals();
       end = train({.plan = plan, .source = *inputs.source, .communicator = communicator});

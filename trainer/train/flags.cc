@@ -45,6 +45,8 @@ constexpr Flag kFlags[] = {
      .is_repeatable = true},
     {.name = "--grad-clip", .help = "largest global norm of the gradient; 0: none (1)"},
     {.name = "--ema", .help = "decay of an average of the weights, saved beside them; 0: none (0)"},
+    {.name = "--device",
+     .help = "cpu; cuda: a GPU for each process, or no run; auto: where one can be used (auto)"},
     {.name = "--precision", .help = "of matrix products: fp32, bf16 or fp16 (fp32)"},
     {.name = "--dropout", .help = "of embeddings and of both branches of each layer (0)"},
     {.name = "--recompute",

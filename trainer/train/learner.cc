@@ -15,7 +15,8 @@ Gpt2Compute compute_of(const TrainPlan& plan) {
           .dropout = plan.dropout,
           .seed = plan.seed,
           .recompute = plan.recompute,
-          .ignored_token = plan.ignored_token};
+          .ignored_token = plan.ignored_token,
+          .gpu = plan.gpu};
 }
 
 std::vector<UpdateRule> rules_of(const TrainPlan& plan) {

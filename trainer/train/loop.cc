@@ -161,12 +161,13 @@ class Loop {
 
   std::vector<Pass> read_passes() {
     std::vector<Pass> passes;
+    const auto device = learner_.model().parameters().front().device();
     for (std::int64_t pass = 0; pass < plan_.accumulation; ++pass) {
       auto batch = batches_->next();
       if (!batch) throw BadDataError(describe(batch.error()));
       auto tokens = torch::from_blob(batch->tokens.data(),
                                      {plan_.micro_batch, plan_.model.context + 1}, torch::kInt32);
-      passes.push_back({tokens.to(torch::kInt64), batch->first_sample});
+      passes.push_back({tokens.to(device, torch::kInt64), batch->first_sample});
     }
     return passes;
   }

@@ -203,6 +203,7 @@ void read_determinism(Reader& reader, int world_size, TrainPlan& plan) {
 void read_compute(Reader& reader, TrainPlan& plan) {
   const Range<double> share{0, std::nextafter(1.0, 0.0)};
   const std::string share_rule = "it must be a number from 0 to less than 1";
+  plan.device = reader.choice("--device", "auto", "auto, cpu or cuda", device_choice_from);
   plan.precision = reader.choice("--precision", "fp32", "fp32, bf16 or fp16", precision_from);
   plan.dropout = reader.real("--dropout", from_default("0"), share, share_rule);
   plan.recompute = reader.is_set("--recompute");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "contract/result.h"
+#include "trainer/comm/accelerator.h"
 #include "trainer/models/gpt2_config.h"
 #include "trainer/report/settings.h"
 #include "trainer/train/flags.h"
@@ -37,6 +38,8 @@ struct TrainPlan {
   std::vector<ParameterGroup> groups;
   double grad_clip = 1;  // 0: none
   double ema_decay = 0;  // 0: no averages
+  DeviceChoice device = DeviceChoice::automatic;
+  std::optional<int> gpu;  // CUDA's index, settled by the engine; absent: the CPU
   Precision precision = Precision::fp32;
   double dropout = 0;
   bool recompute = false;

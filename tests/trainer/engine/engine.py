@@ -45,8 +45,9 @@ class EngineTest(unittest.TestCase):
         environment.update(more)
         return environment
 
-    def start(self, *flags, rank=0, world_size=1, environment=None, **popen):
-        command = [ENGINE, "train", "--data", str(self.data), "--out", str(self.out), *map(str, flags)]
+    def start(self, *flags, rank=0, world_size=1, environment=None, within=(), **popen):
+        """`within`: a command that runs another one, such as nsenter."""
+        command = [*within, ENGINE, "train", "--data", str(self.data), "--out", str(self.out), *map(str, flags)]
         process = subprocess.Popen(
             command,
             env=self.environment(rank, world_size, **(environment or {})),

@@ -1,7 +1,9 @@
 """Ranks that do not meet, and ranks that go away: every wait ends, and says for whom it waited."""
 
+import os
 import re
 import socket
+import subprocess
 import time
 
 from engine import EngineTest
@@ -81,6 +83,38 @@ class Meeting(EngineTest):
         rank0 = self.start(*SMALL, "--steps", 1, rank=0, world_size=2, environment=attempt)
         for process in (rank0, rank1):
             self.finish(process)
+
+    def namespace_with_hosts(self, hosts):
+        """A command that runs another one where `hosts` is /etc/hosts and the only network is lo."""
+        as_root = () if os.geteuid() == 0 else ("--map-root-user",)
+        prepare = 'ip link set lo up && mount --bind "$0" /etc/hosts && echo ready && exec cat'
+        holder = subprocess.Popen(
+            ["unshare", *as_root, "--net", "--mount", "sh", "-c", prepare, str(hosts)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )
+        self.addCleanup(holder.wait)
+        self.addCleanup(holder.stdout.close)
+        self.addCleanup(holder.stdin.close)  # ends it
+        self.assertEqual(holder.stdout.readline(), "ready\n")
+        user = ("--user", "--preserve-credentials") if as_root else ()
+        return ("nsenter", "--target", str(holder.pid), *user, "--net", "--mount")
+
+    def test_a_name_that_changes_its_address_while_it_is_waited_for(self):
+        hosts = self.folder / "hosts"
+        hosts.write_text("127.0.0.1 localhost\n")
+        within = self.namespace_with_hosts(hosts)
+        environment = {"MASTER_ADDR": "moving-master"}
+        start = {"world_size": 2, "environment": environment, "within": within}
+        rank1 = self.start(*SMALL, "--steps", 1, rank=1, **start)
+        waits = f"trainer: rank 1 waits for rank 0 at moving-master:{self.port}: "
+        self.assertRegex(rank1.stderr.readline(), f"^{re.escape(waits)}the name does not resolve")
+        hosts.write_text("127.0.0.1 localhost\n10.99.0.1 moving-master\n")  # of a pod that is gone
+        self.assertEqual(rank1.stderr.readline(), f"{waits}Network is unreachable\n")
+        hosts.write_text("127.0.0.1 localhost\n127.0.0.1 moving-master\n")
+        rank0 = self.start(*SMALL, "--steps", 1, rank=0, **start)
+        out, _ = self.finish(rank0)
+        self.finish(rank1)
+        self.assertIn("collectives: Gloo over lo (127.0.0.1): no GPU is visible\n", out)
 
     def test_who_waits_says_for_whom_and_goes_on_within_a_second(self):
         """The second is counted from the last one's first line on, without what a program takes to load."""

@@ -1,0 +1,132 @@
+// Golden: what the machine shows and what the user has set -> what NCCL and Gloo are told, and what
+// is said about it. Each case of tests/golden/comm/networks.txt is a comment, facts, "----", and
+// the answer: one line for each row of the start-up table, then the sentences.
+//   interface NAME ADDRESS                        the route to the master
+//   port ADAPTER NUMBER state=.. link=.. rate=..  a port in a made-up /sys/class/infiniband
+//   verbs                                         /dev/infiniband is there
+//   env NAME=value ...                            the user's variables
+// TJ_UPDATE_GOLDEN=1 writes the file anew; reviewing the difference is the work.
+#include "trainer/comm/network.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "tests/trainer/temporary_folder.h"
+#include "trainer/comm/network_facts.h"
+
+namespace tj::trainer {
+namespace {
+
+struct Case {
+  TemporaryFolder folder;
+  NetworkFacts facts;
+  std::map<std::string, std::string, std::less<>> variables;
+};
+
+void read_port(std::istringstream& words, const Case& c) {
+  std::string adapter, number, word;
+  words >> adapter >> number;
+  const std::string port = "adapters/" + adapter + "/ports/" + number + "/";
+  c.folder.write(port + "gids/0", "");
+  while (words >> word) {
+    const auto equals = word.find('=');
+    const std::string name = word.substr(0, equals), value = word.substr(equals + 1);
+    if (name == "state") c.folder.write(port + "state", value.substr(0, 2) + " " + value.substr(2));
+    if (name == "link") c.folder.write(port + "link_layer", value + "\n");
+    if (name == "rate") c.folder.write(port + "rate", value + " Gb/sec (4X)\n");
+  }
+}
+
+void read_line(const std::string& line, Case& c) {
+  std::istringstream words(line);
+  std::string kind, word;
+  words >> kind;
+  if (kind == "interface") words >> c.facts.interface >> c.facts.address;
+  if (kind == "port") read_port(words, c);
+  if (kind == "verbs") c.folder.write("verbs/uverbs0", "");
+  while (kind == "env" && words >> word) {
+    const auto equals = word.find('=');
+    c.variables[word.substr(0, equals)] = word.substr(equals + 1);
+  }
+}
+
+std::string answer_to(Case& c) {
+  const HcaFiles files{.adapters = c.folder.path() / "adapters",
+                       .verbs = c.folder.path() / "verbs"};
+  c.facts.ports = hca_ports(files);
+  c.facts.has_verbs = std::filesystem::exists(files.verbs);
+  const auto choice =
+      choose_network(c.facts, [&](std::string_view name) -> std::optional<std::string> {
+        const auto found = c.variables.find(name);
+        if (found == c.variables.end()) return std::nullopt;
+        return found->second;
+      });
+  std::string text;
+  for (const auto& row : choice.rows) {
+    const bool is_set = std::ranges::any_of(
+        choice.variables, [&](const EnvVar& variable) { return variable.name == row.name; });
+    text += (is_set ? "set " : "    ") + row.name + "=" + row.value + "  (" + row.origin + ")\n";
+  }
+  return text + choice.transport + "\n" + describe_collectives(choice) + "\n";
+}
+
+TEST(Network, each_machine_gives_the_variables_and_the_sentence) {
+  const std::string path = TJ_SOURCE_DIR "/tests/golden/comm/networks.txt";
+  std::ifstream file(path);
+  ASSERT_TRUE(file) << path;
+  std::string expected;
+  std::string actual;
+  std::optional<Case> c(std::in_place);
+  int cases = 0;
+  bool is_answer = false;
+  for (std::string line; std::getline(file, line);) {
+    expected += line + "\n";
+    if (line.empty()) c.emplace();
+    is_answer = is_answer && !line.empty();
+    if (is_answer) continue;
+    actual += line + "\n";
+    if (line != "----") {
+      read_line(line, *c);
+      continue;
+    }
+    actual += answer_to(*c);
+    is_answer = true;
+    ++cases;
+  }
+  EXPECT_GE(cases, 15);
+  if (std::getenv("TJ_UPDATE_GOLDEN")) std::ofstream(path) << actual;
+  EXPECT_EQ(actual, expected);
+}
+
+TEST(Network, without_a_gpu_gloo_alone_is_named_with_the_reason) {
+  const auto choice = choose_network({.interface = "eth0", .address = "10.0.0.3"},
+                                     [](std::string_view) { return std::nullopt; });
+  EXPECT_EQ(describe_collectives(choice, "no GPU is visible"),
+            "collectives: Gloo over eth0 (10.0.0.3): no GPU is visible");
+}
+
+TEST(Network, no_more_adapters_are_named_than_nccl_reads) {
+  NetworkFacts facts{.interface = "eth0", .has_verbs = true};
+  for (int index = 0; index < 40; ++index)
+    facts.ports.push_back({.device = "mlx5_" + std::to_string(index), .is_active = true});
+  const auto choice = choose_network(facts, [](std::string_view) { return std::nullopt; });
+  const auto hcas = std::ranges::find(choice.variables, "NCCL_IB_HCA", &EnvVar::name);
+  ASSERT_NE(hcas, choice.variables.end());
+  EXPECT_EQ(std::ranges::count(hcas->value, ','), 31);
+}
+
+TEST(Network, a_list_of_interfaces_for_gloo_is_taken_apart) {
+  const auto interfaces =
+      chosen_interfaces([](std::string_view name) -> std::optional<std::string> {
+        if (name == "GLOO_SOCKET_IFNAME") return "eth1,,eth2";
+        return std::nullopt;
+      });
+  EXPECT_EQ(interfaces, (std::vector<std::string>{"eth1", "eth2"}));
+}
+
+}  // namespace
+}  // namespace tj::trainer

@@ -1,0 +1,41 @@
+// What trainer-engine and libtrainer_nccl.so know of each other. The engine runs where there is no
+// CUDA at all, so everything that needs it lies behind this table, and is loaded where a GPU is
+// visible. Pointers of libtorch's classes cross it: both sides must have been compiled against the
+// same libtorch, hence the two checks. No torch here.
+#pragma once
+
+namespace tj::trainer {
+
+/// Changes with every change of this file.
+inline constexpr int kNcclAbi = 1;
+inline constexpr const char* kNcclFactory = "trainer_nccl_plugin";
+
+/// An answer in words, with a final zero; cut where it is longer.
+struct NcclText {
+  char bytes[512] = {};
+};
+
+struct NcclGroup {
+  void* store = nullptr;  // c10d::Store*, borrowed
+  int rank = 0;
+  int world_size = 1;
+  int device = 0;
+  long long timeout_ms = 0;  // of one collective
+};
+
+struct NcclPlugin {
+  // The first two stay where they are in every version; the rest counts only where both are ours.
+  int abi = kNcclAbi;
+  const char* libtorch = "";  // the version it was compiled with
+  /// Makes GPU `index` this process's own. `text` becomes its name, or why it can't be used.
+  bool (*use_device)(int index, NcclText* text) = nullptr;
+  /// Collectives among GPUs, by NCCL: a c10d::Backend* of which the caller owns one reference; null
+  /// with the cause in `text`. use_device() must have been called.
+  void* (*open_backend)(const NcclGroup* group, NcclText* text) = nullptr;
+};
+
+}  // namespace tj::trainer
+
+/// The one symbol of the plug-in. Never null.
+extern "C" __attribute__((visibility("default"))) const tj::trainer::NcclPlugin*
+trainer_nccl_plugin();

@@ -1,0 +1,72 @@
+// libtrainer_nccl.so: CUDA and NCCL through libtorch's own classes. Linked against none of CUDA's
+// libraries: the loader brings libtorch_cuda.so in first, and that one its dependencies.
+#include <ATen/Context.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/util/intrusive_ptr.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <torch/csrc/distributed/c10d/NCCLUtils.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+#include "trainer/comm/nccl_plugin/abi.h"
+
+namespace tj::trainer {
+namespace {
+
+void write_text(const std::string& words, NcclText* text) {
+  const std::string line = words.substr(0, words.find('\n'));  // c10's texts go on with a stack
+  const auto length = std::min(line.size(), sizeof text->bytes - 1);
+  std::memcpy(text->bytes, line.data(), length);
+  text->bytes[length] = '\0';
+}
+
+bool use_device(int index, NcclText* text) try {
+  const int count = c10::cuda::device_count_ensure_non_zero();
+  if (index >= count) {
+    write_text("CUDA has " + std::to_string(count) + " devices, and this process needs number " +
+                   std::to_string(index),
+               text);
+    return false;
+  }
+  at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
+  c10::cuda::set_device(static_cast<c10::DeviceIndex>(index));
+  cudaDeviceProp properties{};
+  C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
+  write_text(std::string(properties.name) + ", NCCL " + c10d::getNcclVersion(), text);
+  return true;
+} catch (const std::exception& failure) {
+  write_text(failure.what(), text);
+  return false;
+}
+
+void* open_backend(const NcclGroup* group, NcclText* text) try {
+  const auto options = c10d::ProcessGroupNCCL::Options::create();
+  options->timeout = std::chrono::milliseconds(group->timeout_ms);
+  const auto store =
+      c10::intrusive_ptr<c10d::Store>::reclaim_copy(static_cast<c10d::Store*>(group->store));
+  auto nccl =
+      c10::make_intrusive<c10d::ProcessGroupNCCL>(store, group->rank, group->world_size, options);
+  const at::Device device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(group->device));
+  nccl->setBoundDeviceId(device);
+  // Now, rather than in the first step: a network that can't be used is then a failed start.
+  nccl->eagerConnectSingleDevice(device);
+  return c10::intrusive_ptr<c10d::Backend>(std::move(nccl)).release();
+} catch (const std::exception& failure) {
+  write_text(failure.what(), text);
+  return nullptr;
+}
+
+constexpr NcclPlugin kPlugin{.abi = kNcclAbi,
+                             .libtorch = TORCH_VERSION,
+                             .use_device = use_device,
+                             .open_backend = open_backend};
+
+}  // namespace
+}  // namespace tj::trainer
+
+const tj::trainer::NcclPlugin* trainer_nccl_plugin() { return &tj::trainer::kPlugin; }

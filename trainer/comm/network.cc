@@ -1,0 +1,162 @@
+#include "trainer/comm/network.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <sstream>
+
+namespace tj::trainer {
+namespace {
+
+constexpr std::size_t kHcasMax = 32;  // NCCL reads no more (net_ib: MAX_IB_DEVS)
+
+/// Which ports carry the training, and in words which or why none.
+struct Fabric {
+  std::vector<HcaPort> ports;
+  std::string words;
+};
+
+std::string names_of(const std::vector<HcaPort>& ports, const char* separator) {
+  std::string text;
+  for (const auto& port : ports) {
+    const auto of_device = [&](const HcaPort& other) { return other.device == port.device; };
+    text += (text.empty() ? "" : separator) + port.device;
+    // A second port of the same adapter may be another network.
+    if (port.port != 1 || std::ranges::count_if(ports, of_device) > 1)
+      text += ":" + std::to_string(port.port);
+  }
+  return text;
+}
+
+std::vector<HcaPort> only(std::vector<HcaPort> ports, auto&& condition) {
+  std::erase_if(ports, [&](const HcaPort& port) { return !condition(port); });
+  return ports;
+}
+
+std::string devices_of(const std::vector<HcaPort>& ports) {
+  std::set<std::string> devices;
+  for (const auto& port : ports) devices.insert(port.device);
+  std::string text;
+  for (const auto& device : devices) text += (text.empty() ? "" : ", ") + device;
+  return text;
+}
+
+/// The fastest active ports of one kind, InfiniBand before RoCE: the slower ones are for storage.
+Fabric find_fabric(const NetworkFacts& facts) {
+  if (facts.ports.empty()) return {{}, "no InfiniBand adapter"};
+  const auto active = only(facts.ports, [](const HcaPort& port) { return port.is_active; });
+  if (active.empty()) return {{}, "no port of " + devices_of(facts.ports) + " is active"};
+  if (!facts.has_verbs) {
+    return {{},
+            devices_of(active) +
+                (devices_of(active).find(',') == std::string::npos ? " is" : " are") +
+                " active, but this container has no /dev/infiniband"};
+  }
+  const bool has_infiniband =
+      std::ranges::any_of(active, [](const HcaPort& port) { return port.is_infiniband; });
+  auto kind =
+      only(active, [&](const HcaPort& port) { return port.is_infiniband == has_infiniband; });
+  const int rate = std::ranges::max_element(kind, {}, &HcaPort::rate_gbps)->rate_gbps;
+  auto chosen = only(kind, [&](const HcaPort& port) { return port.rate_gbps == rate; });
+  if (chosen.size() > kHcasMax) chosen.resize(kHcasMax);
+  std::string words = (has_infiniband ? "InfiniBand " : "RoCE ") + names_of(chosen, ", ");
+  if (rate > 0) words += " (" + std::to_string(rate) + " Gb/s)";
+  const auto left_out = only(
+      active, [&](const HcaPort& port) { return std::ranges::find(chosen, port) == chosen.end(); });
+  if (!left_out.empty())
+    words += ", not " + names_of(left_out, ", ") + ", slower or of another kind";
+  return {std::move(chosen), std::move(words)};
+}
+
+std::string place_of(const NetworkFacts& facts) {
+  if (facts.interface.empty()) return "the route to the master";
+  return facts.interface + (facts.address.empty() ? "" : " (" + facts.address + ")");
+}
+
+/// Adds variables unless the user has them.
+class Chooser {
+ public:
+  explicit Chooser(const EnvLookup& lookup) : lookup_(lookup) {}
+
+  void set(const char* name, const std::string& value, const std::string& origin) {
+    if (show_own(name)) return;
+    choice.variables.push_back({name, value});
+    choice.rows.push_back({name, value, "computed: " + origin});
+  }
+
+  /// What the user says, as a row of its own.
+  std::optional<std::string> show_own(const char* name) {
+    auto own = lookup_(name);
+    if (own) choice.rows.push_back({name, *own, std::string("environment ") + name});
+    return own;
+  }
+
+  NetworkChoice choice;
+
+ private:
+  const EnvLookup& lookup_;
+};
+
+}  // namespace
+
+NetworkChoice choose_network(const NetworkFacts& facts, const EnvLookup& lookup) {
+  Chooser chooser(lookup);
+  if (!facts.interface.empty()) {
+    // NCCL reads a name as a prefix unless "=" stands before it: eth1 would take eth10 too.
+    chooser.set("NCCL_SOCKET_IFNAME", "=" + facts.interface, "the route to the master");
+    chooser.set("GLOO_SOCKET_IFNAME", facts.interface, "the route to the master");
+  } else {
+    chooser.show_own("NCCL_SOCKET_IFNAME");
+    chooser.show_own("GLOO_SOCKET_IFNAME");
+  }
+  const auto own_disable = chooser.show_own("NCCL_IB_DISABLE");
+  const auto own_hcas = chooser.show_own("NCCL_IB_HCA");
+  const Fabric fabric = find_fabric(facts);
+  const bool is_forbidden = own_disable && *own_disable != "0";
+  const bool takes_fabric = !is_forbidden && !fabric.ports.empty();
+  if (takes_fabric && !own_hcas)
+    chooser.set("NCCL_IB_HCA", "=" + names_of(fabric.ports, ","), "adapters with an active port");
+  const bool all_dead =
+      !facts.ports.empty() && std::ranges::none_of(facts.ports, &HcaPort::is_active);
+  if (all_dead && !own_disable && !own_hcas)
+    chooser.set("NCCL_IB_DISABLE", "1", "adapters are there, none of them active");
+  chooser.set("NCCL_DEBUG", "WARN", "a failure of NCCL should say its cause");
+
+  NetworkChoice& choice = chooser.choice;
+  choice.transport = takes_fabric || (own_hcas && !is_forbidden) ? kVerbs : kEthernet;
+  const auto own_gloo = lookup("GLOO_SOCKET_IFNAME");
+  choice.control = own_gloo ? *own_gloo + " (environment GLOO_SOCKET_IFNAME)" : place_of(facts);
+  if (own_hcas && !is_forbidden) {
+    choice.path = "InfiniBand " + *own_hcas + " (environment NCCL_IB_HCA)";
+  } else if (takes_fabric) {
+    choice.path = fabric.words;
+  } else {
+    const auto why = is_forbidden ? "NCCL_IB_DISABLE is " + *own_disable : fabric.words;
+    const auto own_interface = lookup("NCCL_SOCKET_IFNAME");
+    choice.path =
+        (own_interface ? *own_interface + " (environment NCCL_SOCKET_IFNAME)" : place_of(facts)) +
+        ": " + why;
+  }
+  choice.rows.push_back({"network", choice.path, "computed"});
+  return choice;
+}
+
+std::vector<std::string> chosen_interfaces(const EnvLookup& lookup) {
+  std::vector<std::string> names;
+  std::istringstream list(lookup("GLOO_SOCKET_IFNAME").value_or(""));
+  for (std::string name; std::getline(list, name, ',');) {
+    if (!name.empty()) names.push_back(name);
+  }
+  return names;
+}
+
+std::string describe_collectives(const NetworkChoice& choice, const std::string& why_no_gpu) {
+  return "collectives: Gloo over " + choice.control + ": " + why_no_gpu;
+}
+
+std::string describe_collectives(const NetworkChoice& choice) {
+  return "collectives: NCCL over " + choice.path + "; control messages: Gloo over " +
+         choice.control;
+}
+
+}  // namespace tj::trainer
