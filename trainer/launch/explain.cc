@@ -2,8 +2,6 @@
 
 #include <vector>
 
-#include "trainer/report/settings.h"
-
 namespace tj::trainer {
 namespace {
 
@@ -15,7 +13,7 @@ std::string ranks_of(const LaunchPlan& plan) {
 
 }  // namespace
 
-std::string explain(const LaunchPlan& plan) {
+std::string explain(const LaunchPlan& plan, std::span<const Setting> network) {
   const Identity& id = plan.identity;
   const auto row = [](const char* name, const auto& fact) {
     return Setting{name, std::to_string(fact.value), fact.origin};
@@ -36,8 +34,15 @@ std::string explain(const LaunchPlan& plan) {
   rows.push_back(row("attempt", id.attempt));
   rows.push_back({"node", id.node_name.value, id.node_name.origin});
   rows.push_back({"threads per process", plan.threads.value, plan.threads.origin});
+  rows.insert(rows.end(), network.begin(), network.end());
   std::string text = render_settings(rows);
   for (const auto& note : id.notes) text += note + "\n";
+  if (id.is_ambiguous) {
+    text +=
+        "WORLD_SIZE is taken as the number of workers, but may count processes: trainer launch "
+        "asks "
+        "all launchers, or --convention workers or --convention processes says it\n";
+  }
   return text;
 }
 

@@ -34,16 +34,10 @@ Choice choose_by_world(const IdentityRequest& request, const EnvReader& env) {
   if (nodes && world && *nodes != *world) {
     return {Convention::nnodes, "set: NNODES, and WORLD_SIZE counts something else", {}};
   }
-  Choice choice{Convention::workers,
-                "set: " + set_ones(env, {"WORLD_SIZE", "RANK", "MASTER_ADDR", "MASTER_PORT"}) +
-                    ", without LOCAL_RANK (a platform's worker)",
-                {}};
-  if (!request.is_process && request.host.gpus > 1 && !nodes) {
-    choice.notes.push_back(
-        "WORLD_SIZE is taken as the number of workers; if it counts processes, "
-        "say --convention processes");
-  }
-  return choice;
+  return {Convention::workers,
+          "set: " + set_ones(env, {"WORLD_SIZE", "RANK", "MASTER_ADDR", "MASTER_PORT"}) +
+              ", without LOCAL_RANK (a platform's worker)",
+          {}};
 }
 
 /// The first rule that matches; docs/launching.md lists them.
@@ -98,6 +92,18 @@ Identity follow(const IdentityRequest& request, EnvReader& env, Identity id) {
     case Convention::none: break;
   }
   return follow_nothing(request, env, std::move(id));
+}
+
+/// Processes would fill whole nodes, and nobody has said how many of them a worker has.
+bool may_count_processes(const IdentityRequest& request, const EnvReader& env, const Identity& id) {
+  const bool is_by_world = id.convention == Convention::workers && !request.options.convention &&
+                           !env.has(names::kEnvJobUid) && !env.has("NNODES");
+  const bool is_told =
+      request.options.nproc.source != NprocChoice::Source::environment || env.has("NPROC_PER_NODE");
+  const int world_size = id.worker_count.value;
+  const int gpus = request.host.gpus;
+  return is_by_world && !is_told && !request.is_process && gpus > 1 && world_size > 1 &&
+         world_size % gpus == 0;
 }
 
 void require_countable(EnvReader& env, const Identity& id) {
@@ -162,6 +168,7 @@ Result<Identity> identify(const IdentityRequest& request) {
   id = follow(request, env, std::move(id));
   require_countable(env, id);
   if (env.error()) return *env.error();
+  id.is_ambiguous = may_count_processes(request, env, id);
   return id;
 }
 

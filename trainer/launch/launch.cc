@@ -1,12 +1,18 @@
 #include "trainer/launch/launch.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <string>
 
 #include "contract/names.h"
+#include "trainer/comm/master_link.h"
+#include "trainer/comm/network.h"
+#include "trainer/comm/network_facts.h"
+#include "trainer/launch/claims.h"
+#include "trainer/launch/claims_exchange.h"
 #include "trainer/launch/env_reader.h"
 #include "trainer/launch/explain.h"
 #include "trainer/launch/host.h"
@@ -19,6 +25,7 @@ namespace {
 
 constexpr int kNotExecutable = 126;  // as shells say it
 constexpr int kNotFound = 127;
+constexpr std::chrono::milliseconds kNameServerMax{2000};  // `env --explain` waits no longer
 
 Result<LaunchPlan> plan_on_this_host(const IdentityOptions& options) {
   const auto port = free_port();
@@ -28,9 +35,60 @@ Result<LaunchPlan> plan_on_this_host(const IdentityOptions& options) {
   return plan_launch(process_env, options, host);
 }
 
+/// The network as a rank started now would find it.
+std::vector<Setting> network_rows(const LaunchPlan& plan) {
+  const Identity& id = plan.identity;
+  const auto address =
+      local_address_now({id.master_addr.value, id.master_port.value}, kNameServerMax);
+  const auto facts = network_facts(address ? *address : "");
+  const std::string route = "computed: the route to the master";
+  const auto choice = choose_network(facts, process_env);
+  std::vector<Setting> rows;
+  if (!address) rows.push_back({"interface", "not known yet", address.error().message});
+  if (address) {
+    rows.push_back({"interface", facts.interface.empty() ? "not known" : facts.interface, route});
+    rows.push_back({"address here", facts.address, route});
+  }
+  if (plan.gpus == 0) {
+    rows.push_back({"collectives", "Gloo", "computed: no GPU is visible"});
+  } else {
+    rows.insert(rows.end(), choice.rows.begin(), choice.rows.end());
+  }
+  return rows;
+}
+
+bool is_asked_to_stop(SignalQueue& signals) {
+  const auto arrived = signals.read_all();
+  return std::ranges::any_of(arrived, asks_to_stop);
+}
+
+/// Asks the other launchers what WORLD_SIZE counts, where the variables can't tell.
+Result<LaunchPlan> settle(LaunchPlan plan, SignalQueue& signals) {
+  const Identity& id = plan.identity;
+  if (!id.is_ambiguous) return plan;
+  const Endpoint master{id.master_addr.value, id.master_port.value};
+  say("WORLD_SIZE is " + std::to_string(id.worker_count.value) + ", with " +
+      std::to_string(plan.gpus) +
+      " GPUs here: it may count workers or processes; asking all "
+      "launchers at " +
+      master.host + ":" + std::to_string(master.port));
+  const auto decision =
+      exchange_claims({.mine = {.world_size = id.worker_count.value,
+                                .rank = id.worker_index.value,
+                                .gpus = plan.gpus,
+                                .machine = machine_of_claims(process_env),
+                                .node = id.node_name.value},
+                       .master = master,
+                       .say = say,
+                       .is_asked_to_stop = [&] { return is_asked_to_stop(signals); }});
+  if (!decision) return decision.error();
+  return plan_for(decided(id, *decision, plan.gpus), process_env, this_host());
+}
+
 /// What a launcher can't do with a worker that `trainer env` can still describe.
-Result<LaunchPlan> plan_to_launch(const LaunchOptions& options) {
+Result<LaunchPlan> plan_to_launch(const LaunchOptions& options, SignalQueue& signals) {
   auto plan = plan_on_this_host(options.identity);
+  if (plan) plan = settle(*std::move(plan), signals);
   if (!plan) return plan;
   const Identity& id = plan->identity;
   const auto local_rank = process_env("LOCAL_RANK");
@@ -90,14 +148,14 @@ int report(const LaunchEnd& end, const WordFiles& words) {
 }
 
 int fail_to_plan(const Error& error) {
+  const bool is_of_claims = error.subject == "WORLD_SIZE" && error.code != Code::invalid;
+  if (is_of_claims && error.code == Code::unavailable)
+    return fail(exit_code::kInterrupted, "Interrupted", error);
+  if (is_of_claims || error.code == Code::conflict)
+    return fail(exit_code::kRendezvous, "RendezvousFailed", error);
   const bool is_our_fault = error.code != Code::invalid;
   return fail(is_our_fault ? exit_code::kInternal : exit_code::kBadConfig,
               is_our_fault ? "LaunchFailed" : "BadConfig", error);
-}
-
-bool is_asked_to_stop(SignalQueue& signals) {
-  const auto arrived = signals.read_all();
-  return std::ranges::any_of(arrived, asks_to_stop);
 }
 
 /// False at the end: nothing failed, nobody wants another try, or there is none left.
@@ -110,7 +168,7 @@ bool wants_restart(const LaunchEnd& end, const LaunchPlan& plan, SignalQueue& si
 
 int launch(const LaunchOptions& options) {
   SignalQueue signals;  // first, so that no signal is missed
-  auto plan = plan_to_launch(options);
+  auto plan = plan_to_launch(options, signals);
   if (!plan) return fail_to_plan(plan.error());
   say(describe(*plan));
   for (const std::string& note : plan->identity.notes) say(note);
@@ -134,7 +192,7 @@ int show_env(const EnvOptions& options) {
     return plan.error().code == Code::invalid ? exit_code::kBadConfig : exit_code::kInternal;
   }
   if (options.explain) {
-    std::fputs(explain(*plan).c_str(), stdout);
+    std::fputs(explain(*plan, network_rows(*plan)).c_str(), stdout);
     return exit_code::kDone;
   }
   for (const EnvVar& var : child_env(*plan, plan->processes.front()))

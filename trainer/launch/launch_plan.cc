@@ -20,7 +20,11 @@ Result<LaunchPlan> plan_launch(const EnvLookup& lookup, const IdentityOptions& o
                                const WorkerHost& host) {
   auto identity = identify({.lookup = lookup, .host = host, .options = options});
   if (!identity) return identity.error();
-  LaunchPlan plan{.identity = *std::move(identity), .processes = {}, .gpus = host.gpus};
+  return plan_for(*std::move(identity), lookup, host);
+}
+
+LaunchPlan plan_for(Identity identity, const EnvLookup& lookup, const WorkerHost& host) {
+  LaunchPlan plan{.identity = std::move(identity), .processes = {}, .gpus = host.gpus};
   plan.processes = processes_of(plan.identity);
   if (const auto chosen = lookup("OMP_NUM_THREADS")) {
     plan.threads = {*chosen, "OMP_NUM_THREADS"};

@@ -26,6 +26,9 @@ struct LaunchPlan {
 Result<LaunchPlan> plan_launch(const EnvLookup& lookup, const IdentityOptions& options,
                                const WorkerHost& host);
 
+/// The processes of a worker that is known already.
+LaunchPlan plan_for(Identity identity, const EnvLookup& lookup, const WorkerHost& host);
+
 /// The same worker once more. The attempt goes up with it, so that no process of the failed try is
 /// met; workers of one job stay in step, because a failure of one ends the others too.
 LaunchPlan restarted(LaunchPlan plan);

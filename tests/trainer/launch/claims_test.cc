@@ -1,0 +1,129 @@
+// Golden: what launchers claim -> what WORLD_SIZE counts. Each case of
+// tests/golden/launch/claims.txt is a comment, the claims, "----", and the verdict.
+//   claims rank=R[@machine][:world=N][:gpus=N] ...   without a machine each has its own
+//   world N gpus N                                   of those that don't say otherwise
+//   asking R                                         for whom the local rank is asked (0)
+//   settled                                          nobody has come for long
+// TJ_UPDATE_GOLDEN=1 writes the file anew; reviewing the difference is the work.
+#include "trainer/launch/claims.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace tj::trainer {
+namespace {
+
+struct Case {
+  std::vector<std::string> words;
+  int world_size = 1;
+  int gpus = 1;
+  int asking = 0;
+  bool is_settled = false;
+};
+
+void read_line(const std::string& line, Case& c) {
+  std::istringstream words(line);
+  std::string kind, word;
+  words >> kind;
+  if (kind == "world") words >> c.world_size >> word >> c.gpus;
+  if (kind == "asking") words >> c.asking;
+  if (kind == "settled") c.is_settled = true;
+  while (kind == "claims" && words >> word) c.words.push_back(word);
+}
+
+Claim claim_of(const std::string& word, const Case& c) {
+  const auto number_after = [&](const std::string& name, int otherwise) {
+    const auto at = word.find(name);
+    return at == std::string::npos ? otherwise : std::stoi(word.substr(at + name.size()));
+  };
+  const int rank = number_after("rank=", 0);
+  const auto at = word.find('@');
+  const std::string machine =
+      at == std::string::npos ? "n" + std::to_string(rank) : word.substr(at + 1, 1);
+  return {.world_size = number_after(":world=", c.world_size),
+          .rank = rank,
+          .gpus = number_after(":gpus=", c.gpus),
+          .machine = machine,
+          .node = machine};
+}
+
+std::string answer_to(const Case& c) {
+  std::vector<Claim> claims;
+  for (const auto& word : c.words) claims.push_back(claim_of(word, c));
+  const auto verdict = weigh_claims(claims, c.asking, c.is_settled);
+  if (const auto* const undecided = std::get_if<Undecided>(&verdict))
+    return "undecided: " + undecided->text + "\n";
+  if (const auto* const error = std::get_if<Error>(&verdict))
+    return "refused: " + describe(*error) + "\n";
+  const auto& decision = std::get<WorldDecision>(verdict);
+  return std::string(to_string(decision.meaning)) + ", local rank " +
+         std::to_string(decision.local_rank) + ": " + decision.because + "\n";
+}
+
+TEST(Claims, each_set_gives_the_verdict_and_its_reason) {
+  const std::string path = TJ_SOURCE_DIR "/tests/golden/launch/claims.txt";
+  std::ifstream file(path);
+  ASSERT_TRUE(file) << path;
+  std::string expected;
+  std::string actual;
+  Case c;
+  int cases = 0;
+  bool is_answer = false;
+  for (std::string line; std::getline(file, line);) {
+    expected += line + "\n";
+    if (line.empty()) c = Case{};
+    is_answer = is_answer && !line.empty();
+    if (is_answer) continue;
+    actual += line + "\n";
+    if (line != "----") {
+      read_line(line, c);
+      continue;
+    }
+    actual += answer_to(c);
+    is_answer = true;
+    ++cases;
+  }
+  EXPECT_GE(cases, 16);
+  if (std::getenv("TJ_UPDATE_GOLDEN")) std::ofstream(path) << actual;
+  EXPECT_EQ(actual, expected);
+}
+
+Identity ambiguous(int world_size, int rank) {
+  return {.convention = Convention::workers,
+          .is_ambiguous = true,
+          .worker_count = {world_size, "WORLD_SIZE"},
+          .worker_index = {rank, "RANK"},
+          .nproc = {2, "GPUs"}};
+}
+
+TEST(Claims, as_workers_nothing_changes_but_the_doubt) {
+  const auto id = decided(ambiguous(4, 3), {.meaning = WorldMeaning::workers}, 2);
+  EXPECT_FALSE(id.is_ambiguous);
+  EXPECT_EQ(id.world_size(), 8);
+  EXPECT_EQ(id.worker_index.value, 3);
+  EXPECT_FALSE(id.rank);
+}
+
+TEST(Claims, as_nodes_the_rank_is_the_first_of_its_node) {
+  const auto id = decided(ambiguous(4, 2), {.meaning = WorldMeaning::nodes}, 2);
+  EXPECT_EQ(id.world_size(), 4);
+  EXPECT_EQ(id.worker_count.value, 2);
+  EXPECT_EQ(id.worker_index.value, 1);
+  EXPECT_FALSE(id.rank);
+}
+
+TEST(Claims, as_processes_the_launcher_is_one_of_them) {
+  const auto id =
+      decided(ambiguous(4, 3), {.meaning = WorldMeaning::processes, .local_rank = 1}, 2);
+  EXPECT_EQ(id.world_size(), 4);
+  EXPECT_EQ(id.worker_index.value, 1);
+  ASSERT_TRUE(id.rank && id.local_rank);
+  EXPECT_EQ(id.rank->value, 3);
+  EXPECT_EQ(id.local_rank->value, 1);
+}
+
+}  // namespace
+}  // namespace tj::trainer
