@@ -107,6 +107,35 @@ def kubectl_get_tj_shows_the_columns():
     expect("WorkersSucceeded" in events, f"no event tells of the success; there are {sorted(set(events))}")
 
 
+def four_processes_of_two_pods_train_together():
+    """`trainer launch --nproc 2` makes two ranks of each pod; all four are one training."""
+    manifest = yaml.safe_load((EXAMPLES / "gpt2-nano.yaml").read_text())
+    manifest["metadata"]["name"] = "four"
+    pod = manifest["spec"]["replicaSpecs"]["Worker"]["template"]["spec"]
+    pod["topologySpreadConstraints"][0].update(whenUnsatisfiable="DoNotSchedule",
+                                               labelSelector={"matchLabels": {"job-name": "four"}})
+    container = pod["containers"][0]
+    container["command"] = ["trainer", "launch", "--nproc", "2", "--", "trainer", "train"]
+    container["args"] = ["--model=gpt2-nano", "--data=text", "--out=/checkpoints", "--steps=40", "--batch-size=32", "--log-every=10"]
+    world.apply(manifest)
+    until_phase("four", "Succeeded", seconds=240)
+    nodes = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in get("pods", selector="job-name=four")}
+    equal(sorted(nodes.values()), ["n1", "n2"], "the nodes of the pods")
+    master = r"\(master four-worker-0\.four:29500\)"
+    for worker in (0, 1):
+        name = f"four-worker-{worker}"
+        text = world.logs(name)
+        joined = re.findall(rf"rank (\d)/4 joined in [0-9.]+ s on node (\S+) {master}$", text, re.MULTILINE)
+        wanted = [(str(rank), nodes[name]) for rank in (2 * worker, 2 * worker + 1)]
+        equal(sorted(joined), wanted, f"the ranks that joined in {name}, with their nodes")
+    first = world.logs("four-worker-0")
+    expect(re.search(r"collectives: Gloo over eth0 \([0-9.]+\): no GPU is visible$", first, re.MULTILINE),
+           f"rank 0 does not say what carries the collectives:\n{first[:2000]}")
+    losses = [float(loss) for loss in re.findall(r"\bloss[ =:]+([0-9.]+)", first)]
+    expect(losses and losses[0] > 5 and losses[-1] < losses[0] - 1, f"the loss went from {losses[:1]} to {losses[-1:]}")
+    world.delete_job("four")
+
+
 def deleting_the_job_leaves_no_pod_and_no_service():
     kubectl("delete", "tj", "gpt2-nano", "--timeout=60s")
     until(60, "the pods and the Service to go", lambda: not get("pods", selector="job-name=gpt2-nano")
