@@ -85,6 +85,7 @@ class Meeting {
   std::variant<Joined, Failure> connect(Peers peers, const NetworkFacts& facts,
                                         const NetworkChoice& network) {
     if (const auto difference = peers.describe_differences(); !difference.empty()) {
+      peers.part();  // all have read it before rank 0 takes the store away
       return Failure{
           .exit_code = exit_code::kBadConfig, .reason = "RanksDiffer", .message = difference};
     }

@@ -4,11 +4,13 @@ import pathlib
 import re
 import shutil
 import subprocess
+import unittest.mock
 
 from engine import ENGINE, EngineTest
 
 SMALL = ("--layers", 1, "--width", 16, "--heads", 2, "--seq-len", 16, "--batch-size", 4, "--steps", 1)
 PLUGIN = pathlib.Path(ENGINE).with_name("libtrainer_nccl.so")
+FAKE_PLUGIN = pathlib.Path(ENGINE).parents[1] / "tests/trainer/comm/libfake_good.so"
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
@@ -74,6 +76,22 @@ class Devices(EngineTest):
             _, err = self.finish(process, 78)
             self.assertIn("rank 2: LOCAL_RANK: is 2 where 2 GPUs are visible; each process needs a GPU of its own",
                           self.cause(err))
+
+    def test_ranks_that_differ_in_their_device_end_with_the_difference(self):
+        """Rank 1 finds a plug-in that believes in a GPU; it is never asked to compute on it."""
+        folder = self.folder / "bin"
+        folder.mkdir()
+        engine = shutil.copy(ENGINE, folder)
+        shutil.copy(FAKE_PLUGIN, folder / "libtrainer_nccl.so")
+        (folder / "libtorch_cuda.so").symlink_to("/lib/x86_64-linux-gnu/libc.so.6")
+        rank0 = self.start(*SMALL, rank=0, world_size=2, environment={"NODE_NAME": "node-a"})
+        with unittest.mock.patch("engine.ENGINE", str(engine)):
+            rank1 = self.start(*SMALL, rank=1, world_size=2, environment={
+                "NODE_NAME": "node-b", "CUDA_VISIBLE_DEVICES": "0", "LD_LIBRARY_PATH": str(folder)})
+        for process in (rank0, rank1):
+            _, err = self.finish(process, 78)
+            self.assertIn("rank 0 on node node-a trains on cpu (no GPU is visible), but not rank 1 on node node-b; "
+                          "--device cpu lets all train on the CPU", self.cause(err))
 
     def test_the_users_interface_for_gloo_wins_and_a_wrong_one_is_named(self):
         environment = {"GLOO_SOCKET_IFNAME": "lo"}
