@@ -19,8 +19,8 @@ RUN cmake --preset release -DTJ_TRAINER=OFF \
 FROM toolchain AS build-trainer
 COPY . .
 RUN cmake --preset release -DTJ_OPERATOR=OFF \
- && cmake --build --preset release --target trainer trainer-engine \
- && install -D -s -t /out/bin $(find build/release -type f -executable -name 'trainer*' ! -name '*.*') \
+ && cmake --build --preset release --target trainer trainer-engine trainer_nccl \
+ && install -D -s -t /out/bin $(find build/release -type f -executable -name 'trainer*' ! -name '*.*') build/release/trainer/libtrainer_nccl.so \
  && tools/runtime-packages /out/bin/* >/out/packages \
  && mkdir -p /out/lib && cp /cache/libtorch-*/lib/*.so* /out/lib/
 
