@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench bench-operator bench-trainer soak check format clean
+.PHONY: help run build test bench bench-operator bench-trainer soak storm check format clean
 
 export TRAININGJOB_CACHE ?= $(HOME)/.cache/trainingjob
 export CCACHE_DIR ?= $(TRAININGJOB_CACHE)/ccache
@@ -48,6 +48,12 @@ soak:  ## 200 jobs come and go in ten minutes; the operator may not grow
 	cmake --preset dev --log-level=WARNING >/dev/null
 	cmake --build --preset dev --target trainingjob-operator pod_reaper
 	tests/soak/run
+
+storm:  ## kills a training run 50 times (kill -9), half of the time in a save; it must end as if undisturbed
+	tools/deps build
+	cmake --preset dev --log-level=WARNING >/dev/null
+	cmake --build --preset dev --target trainer-engine
+	TJ_ENGINE=$(CURDIR)/build/dev/trainer/trainer-engine tests/trainer/engine/kill_storm.py --kills 50
 
 check:  ## static checks only: format, lint, clang-tidy
 	tools/deps build

@@ -118,19 +118,24 @@ Result<void> sync_folder(const fs::path& folder) {
   return {};
 }
 
-Result<void> verify_file(const fs::path& path, const FileDigest& expected) {
+Result<void> verify_file(const fs::path& path, const FileDigest& expected,
+                         const std::function<bool()>& should_stop) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return differs(path, std::string("can't be opened: ") + std::strerror(errno));
   Sha256 hash;
   std::int64_t bytes = 0;
   std::vector<std::byte> chunk(kChunkBytes);
   ssize_t count = 0;
-  while ((count = ::read(descriptor, chunk.data(), chunk.size())) > 0) {
+  bool is_stopped = false;
+  while (!is_stopped && (count = ::read(descriptor, chunk.data(), chunk.size())) > 0) {
+    is_stopped = should_stop && should_stop();
     hash.update(std::span(chunk).first(static_cast<std::size_t>(count)));
     bytes += count;
   }
   const int error_number = errno;
   ::close(descriptor);
+  if (is_stopped)
+    return Error{.code = Code::timeout, .message = "is not verified", .subject = path.string()};
   if (count < 0) return differs(path, std::string("can't be read: ") + std::strerror(error_number));
   if (bytes != expected.bytes) {
     return differs(path, std::string(bytes < expected.bytes ? "is cut short: " : "is too long: ") +

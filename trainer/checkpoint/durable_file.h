@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -57,8 +58,10 @@ Result<FileDigest> write_durably(const std::filesystem::path& path, std::string_
 /// Makes the names in `folder` durable: a rename is on the disk only after this.
 Result<void> sync_folder(const std::filesystem::path& folder);
 
-/// Fails with Code::invalid and says how the file differs: missing, cut short, longer, or changed.
-Result<void> verify_file(const std::filesystem::path& path, const FileDigest& expected);
+/// Fails with Code::invalid and says how the file differs: missing, cut short, longer, or changed;
+/// with Code::timeout once `should_stop` says so. It is asked after each piece of a megabyte.
+Result<void> verify_file(const std::filesystem::path& path, const FileDigest& expected,
+                         const std::function<bool()>& should_stop = {});
 
 /// The whole text of a small file, at most `bytes_max`.
 Result<std::string> read_small_file(const std::filesystem::path& path, std::int64_t bytes_max);

@@ -3,8 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <utility>
+
+#include "trainer/checkpoint/catalog.h"
+#include "trainer/checkpoint/shard_plan.h"
 
 namespace tj::trainer {
 namespace {
@@ -23,6 +27,14 @@ bool is_newer(const std::string& left, const std::string& right) {
   return left.size() != right.size() ? left.size() > right.size() : left > right;
 }
 
+/// -1 for a number that is none of a step.
+std::int64_t step_of(const std::string& name) {
+  std::int64_t step = -1;
+  const auto* const end = name.data() + name.size();
+  const auto parsed = std::from_chars(name.data() + kNamePrefix.size(), end, step);
+  return parsed.ec == std::errc{} ? step : -1;
+}
+
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code failure;
@@ -33,7 +45,21 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-Result<Manifest> verified_manifest(const fs::path& folder) {
+/// Says more about a file that is not what the manifest says, if the file or the manifest knows it:
+/// " (it is model-00002-of-00002.safetensors)" or " (it is of step 25)".
+std::string looks_like(const fs::path& file, const Manifest& manifest) {
+  for (const auto& [name, digest] : manifest.files) {
+    if (name != file.filename() && verify_file(file, digest)) return " (it is " + name + ")";
+  }
+  const auto tensors = SafetensorsFile::open(file);
+  if (!tensors) return "";
+  const auto step = tensors->metadata().find(kStepKey);
+  if (step == tensors->metadata().end() || step->second == std::to_string(manifest.step)) return "";
+  return " (it is of step " + step->second + ")";
+}
+
+Result<Manifest> verified_manifest(const fs::path& folder,
+                                   const std::function<bool()>& should_stop) {
   const auto text = read_small_file(folder / kManifestFile, kManifestBytesMax);
   if (!text) {
     return Error{
@@ -41,13 +67,22 @@ Result<Manifest> verified_manifest(const fs::path& folder) {
   }
   auto manifest = manifest_from(*text);
   if (!manifest) return manifest;
-  for (const char* const needed : {kModelFile, kOptimizerFile}) {
-    if (manifest->files.contains(needed)) continue;
-    return Error{.code = Code::invalid, .message = "is not in the manifest", .subject = needed};
-  }
   for (const auto& [name, digest] : manifest->files) {
-    if (const auto verified = verify_file(folder / name, digest); !verified)
-      return verified.error();
+    if (const auto verified = verify_file(folder / name, digest, should_stop); !verified) {
+      if (should_stop && should_stop()) return verified.error();
+      auto error = verified.error();
+      error.message += looks_like(folder / name, *manifest);
+      return error;
+    }
+  }
+  for (const char* const stem : {kModelStem, kOptimizerStem}) {
+    if (!manifest->files.contains(shard_name(stem, 0, 1)) &&
+        !manifest->files.contains(index_name(stem))) {
+      return Error{.code = Code::invalid,
+                   .message = "is not in the manifest",
+                   .subject = shard_name(stem, 0, 1)};
+    }
+    if (const auto catalog = TensorCatalog::open(folder, stem); !catalog) return catalog.error();
   }
   return manifest;
 }
@@ -73,14 +108,16 @@ std::vector<std::string> checkpoint_names(const fs::path& out) {
   return names;
 }
 
-CheckpointSearch newest_usable_checkpoint(const fs::path& out) {
+CheckpointSearch newest_usable_checkpoint(const fs::path& out,
+                                          const std::function<bool()>& should_stop) {
   CheckpointSearch search;
   for (const auto& name : checkpoint_names(out)) {
-    auto manifest = verified_manifest(out / name);
+    auto manifest = verified_manifest(out / name, should_stop);
     if (manifest) {
       search.found = FoundCheckpoint{.folder = out / name, .manifest = std::move(*manifest)};
       break;
     }
+    if (should_stop && should_stop()) break;
     search.damaged.push_back(name + ": " + describe(manifest.error()));
   }
   return search;
@@ -99,25 +136,33 @@ Result<void> prepare_out_folder(const fs::path& out) {
                .subject = "--out " + out.string()};
 }
 
-CheckpointDraft::CheckpointDraft(fs::path out, fs::path folder)
-    : out_(std::move(out)), folder_(std::move(folder)) {}
+fs::path draft_path(const fs::path& out, std::int64_t step, const std::string& run_id) {
+  std::string name = std::string(kDraftPrefix) + checkpoint_name(step);
+  if (!run_id.empty()) name += "-" + run_id;
+  return out / name;
+}
+
+CheckpointDraft::CheckpointDraft(fs::path out, fs::path folder, bool is_owner)
+    : out_(std::move(out)), folder_(std::move(folder)), is_owner_(is_owner) {}
 
 CheckpointDraft::CheckpointDraft(CheckpointDraft&& other) noexcept
-    : out_(std::move(other.out_)), folder_(std::exchange(other.folder_, {})) {}
+    : out_(std::move(other.out_)),
+      folder_(std::exchange(other.folder_, {})),
+      is_owner_(other.is_owner_) {}
 
 CheckpointDraft::~CheckpointDraft() {
-  if (folder_.empty()) return;
+  if (folder_.empty() || !is_owner_) return;
   std::error_code ignored;
   fs::remove_all(folder_, ignored);
 }
 
-Result<CheckpointDraft> CheckpointDraft::begin(const fs::path& out, std::int64_t step) {
-  const fs::path folder = out / (std::string(kDraftPrefix) + checkpoint_name(step));
+Result<CheckpointDraft> CheckpointDraft::begin(const fs::path& out, std::int64_t step,
+                                               const std::string& run_id, bool is_owner) {
+  const fs::path folder = draft_path(out, step, run_id);
   std::error_code failure;
-  fs::remove_all(folder, failure);  // of a run that died in this very place
-  fs::create_directories(folder, failure);
+  fs::create_directories(folder, failure);  // whichever writer comes first
   if (failure) return folder_error(folder, "can't be created", failure);
-  return CheckpointDraft(out, folder);
+  return CheckpointDraft(out, folder, is_owner);
 }
 
 Result<fs::path> CheckpointDraft::commit(const Manifest& manifest) {
@@ -135,15 +180,20 @@ Result<fs::path> CheckpointDraft::commit(const Manifest& manifest) {
   return path;
 }
 
-void prune_checkpoints(const fs::path& out, std::int64_t keep) {
+void sweep_drafts(const fs::path& out) {
   std::error_code ignored;
   for (const auto& name : names_in(out)) {
     if (name.starts_with(kDraftPrefix)) fs::remove_all(out / name, ignored);
   }
-  if (keep == 0) return;
+}
+
+void prune_checkpoints(const fs::path& out, const RetentionPolicy& policy) {
+  if (policy.keep == 0) return;
   const auto names = checkpoint_names(out);
-  for (std::size_t index = static_cast<std::size_t>(keep); index < names.size(); ++index) {
-    fs::remove_all(out / names[index], ignored);
+  for (std::size_t index = static_cast<std::size_t>(policy.keep); index < names.size(); ++index) {
+    const bool stays = policy.keep_every > 0 && step_of(names[index]) % policy.keep_every == 0;
+    std::error_code ignored;
+    if (!stays) fs::remove_all(out / names[index], ignored);
   }
 }
 

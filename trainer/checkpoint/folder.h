@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,8 +13,10 @@
 
 namespace tj::trainer {
 
-inline constexpr const char* kModelFile = "model.safetensors";
-inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
+// The groups of tensors: files of these names, or shards of them.
+inline constexpr const char* kModelStem = "model";
+inline constexpr const char* kOptimizerStem = "optimizer";
+inline constexpr const char* kEmaStem = "ema";
 inline constexpr const char* kConfigFile = "config.json";
 inline constexpr const char* kManifestFile = "manifest.json";
 
@@ -34,17 +37,24 @@ struct CheckpointSearch {
       damaged;  // "step-000050: model.safetensors: is cut short: ...", newest first
 };
 
-/// Verifies sizes and hashes, newest first, until one is whole.
-CheckpointSearch newest_usable_checkpoint(const std::filesystem::path& out);
+/// Verifies sizes and hashes, newest first, until one is whole. Nothing is found once `should_stop`
+/// says so; it is asked after each megabyte.
+CheckpointSearch newest_usable_checkpoint(const std::filesystem::path& out,
+                                          const std::function<bool()>& should_stop = {});
 
 /// Creates `out` and proves that it can be written to.
 Result<void> prepare_out_folder(const std::filesystem::path& out);
 
-/// A checkpoint in the making, under a temporary name that no search finds. Removed unless
-/// committed.
+/// The folder of a checkpoint in the making; no search finds it. `run_id` keeps the ranks of one
+/// run together, and apart from what an earlier run left.
+std::filesystem::path draft_path(const std::filesystem::path& out, std::int64_t step,
+                                 const std::string& run_id);
+
+/// A checkpoint in the making. Its owner removes it unless committed; other writers leave it.
 class CheckpointDraft {
  public:
-  static Result<CheckpointDraft> begin(const std::filesystem::path& out, std::int64_t step);
+  static Result<CheckpointDraft> begin(const std::filesystem::path& out, std::int64_t step,
+                                       const std::string& run_id = "", bool is_owner = true);
   const std::filesystem::path& folder() const { return folder_; }
   /// Writes the manifest, flushes, and gives the folder its name. Returns the final path.
   Result<std::filesystem::path> commit(const Manifest& manifest);
@@ -54,12 +64,21 @@ class CheckpointDraft {
   ~CheckpointDraft();
 
  private:
-  CheckpointDraft(std::filesystem::path out, std::filesystem::path folder);
+  CheckpointDraft(std::filesystem::path out, std::filesystem::path folder, bool is_owner);
   std::filesystem::path out_;
   std::filesystem::path folder_;  // empty once committed
+  bool is_owner_;
 };
 
-/// Removes all but the newest `keep` checkpoints, and drafts of runs that died. keep 0: keeps all.
-void prune_checkpoints(const std::filesystem::path& out, std::int64_t keep);
+struct RetentionPolicy {
+  std::int64_t keep = 0;        // newest checkpoints; 0: all
+  std::int64_t keep_every = 0;  // those of a multiple of this step stay for ever; 0: none
+};
+
+/// Removes what the policy does not keep. The newest checkpoint always stays.
+void prune_checkpoints(const std::filesystem::path& out, const RetentionPolicy& policy);
+
+/// Removes drafts of runs that died. Before the first save of a run.
+void sweep_drafts(const std::filesystem::path& out);
 
 }  // namespace tj::trainer

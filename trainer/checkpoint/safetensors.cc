@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -23,7 +24,16 @@ static_assert(std::endian::native == std::endian::little,
 constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kAlignment = 8;
 constexpr std::size_t kHeaderBytesMax = 100'000'000;  // safetensors/src/tensor.rs
-constexpr const char* kDtype = "F32";
+
+struct Dtype {
+  std::string_view name;
+  std::size_t bytes;
+};
+// safetensors/src/tensor.rs: Dtype. Those of less than a byte are left out.
+constexpr Dtype kDtypes[] = {{"BOOL", 1}, {"U8", 1},      {"I8", 1},      {"F8_E5M2", 1},
+                             {"U16", 2},  {"F8_E4M3", 1}, {"F8_E8M0", 1}, {"I16", 2},
+                             {"F16", 2},  {"BF16", 2},    {"I32", 4},     {"U32", 4},
+                             {"F32", 4},  {"F64", 8},     {"I64", 8},     {"U64", 8}};
 
 Error malformed(const std::string& subject, std::string message) {
   return {.code = Code::invalid,
@@ -38,7 +48,7 @@ std::string header_text(std::span<const TensorBytes> tensors, const SafetensorsM
   for (const auto& tensor : tensors) {
     const std::size_t end = offset + tensor.bytes.size();
     header[tensor.name] = {
-        {"dtype", kDtype}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+        {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text = header.dump();
@@ -46,9 +56,13 @@ std::string header_text(std::span<const TensorBytes> tensors, const SafetensorsM
   return text;
 }
 
-/// Bytes of a float32 tensor of this shape; nothing when it is negative or would overflow.
-std::optional<std::size_t> float_bytes(const std::vector<std::int64_t>& shape) {
-  std::size_t bytes = sizeof(float);
+/// Bytes of a tensor of this type and shape; nothing when the type is unknown, an extent negative
+/// or the product too large.
+std::optional<std::size_t> byte_count(std::string_view dtype,
+                                      const std::vector<std::int64_t>& shape) {
+  const auto found = std::ranges::find(kDtypes, dtype, &Dtype::name);
+  if (found == std::end(kDtypes)) return std::nullopt;
+  std::size_t bytes = found->bytes;
   for (const auto extent : shape) {
     if (extent < 0) return std::nullopt;
     if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes))
@@ -57,16 +71,61 @@ std::optional<std::size_t> float_bytes(const std::vector<std::int64_t>& shape) {
   return bytes;
 }
 
+/// True when the tensors, in the order of their bytes, fill `data` without holes or overlaps.
+bool fills(std::vector<TensorBytes> tensors, std::span<const std::byte> data) {
+  std::ranges::sort(tensors, {}, [](const TensorBytes& tensor) {
+    return std::pair(tensor.bytes.data(), tensor.bytes.size());
+  });
+  const auto* next = data.data();
+  for (const auto& tensor : tensors) {
+    if (tensor.bytes.data() != next) return false;
+    next += tensor.bytes.size();
+  }
+  return next == data.data() + data.size();
+}
+
+/// IEEE 754 binary16.
+float from_half(std::uint16_t half) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(half >> 15) << 31;
+  const std::uint32_t exponent = (half >> 10) & 0x1f;
+  const std::uint32_t fraction = half & 0x3ff;
+  if (exponent == 0) {
+    const float small = std::ldexp(static_cast<float>(fraction), -24);
+    return sign != 0 ? -small : small;
+  }
+  constexpr std::uint32_t kBias = 127 - 15;
+  const std::uint32_t wide = exponent == 0x1f ? 0xff : exponent + kBias;
+  return std::bit_cast<float>(sign | (wide << 23) | (fraction << 13));
+}
+
+float from_bfloat(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+template <typename Convert>
+void convert(std::span<const std::byte> bytes, std::span<float> floats, Convert&& to_float) {
+  for (std::size_t index = 0; index < floats.size(); ++index) {
+    std::uint16_t bits = 0;  // the bytes of a file need not be aligned
+    std::memcpy(&bits, bytes.data() + index * sizeof bits, sizeof bits);
+    floats[index] = to_float(bits);
+  }
+}
+
 }  // namespace
+
+std::string safetensors_head(std::span<const TensorBytes> tensors,
+                             const SafetensorsMetadata& metadata) {
+  const std::string header = header_text(tensors, metadata);
+  const std::uint64_t length = header.size();
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + header;
+}
 
 Result<FileDigest> write_safetensors(const fs::path& path, std::span<const TensorBytes> tensors,
                                      const SafetensorsMetadata& metadata) {
-  const std::string header = header_text(tensors, metadata);
-  const std::uint64_t length = header.size();
+  const std::string head = safetensors_head(tensors, metadata);
   auto file = DurableFile::create(path);
   if (!file) return file.error();
-  std::vector<std::span<const std::byte>> parts{std::as_bytes(std::span(&length, 1)),
-                                                std::as_bytes(std::span(header))};
+  std::vector<std::span<const std::byte>> parts{std::as_bytes(std::span(head))};
   for (const auto& tensor : tensors) parts.push_back(tensor.bytes);
   for (const auto& part : parts) {
     if (const auto written = file->write(part); !written) return written.error();
@@ -75,7 +134,9 @@ Result<FileDigest> write_safetensors(const fs::path& path, std::span<const Tenso
 }
 
 SafetensorsFile::SafetensorsFile(SafetensorsFile&& other) noexcept
-    : map_(std::exchange(other.map_, {})), tensors_(std::move(other.tensors_)) {}
+    : map_(std::exchange(other.map_, {})),
+      tensors_(std::move(other.tensors_)),
+      metadata_(std::move(other.metadata_)) {}
 
 SafetensorsFile::~SafetensorsFile() {
   if (!map_.empty()) ::munmap(const_cast<std::byte*>(map_.data()), map_.size());
@@ -110,31 +171,49 @@ Result<void> SafetensorsFile::read_header(const std::string& subject) {
   const auto data = map_.subspan(kLengthBytes + length);
   const json header = json::parse(text, text + length, nullptr, false);
   if (!header.is_object()) return malformed(subject, "its header is not a JSON object");
-  std::size_t total_bytes = 0;
   try {
     for (const auto& [name, entry] : header.items()) {
-      if (name == "__metadata__") continue;
-      TensorBytes tensor{
-          .name = name, .shape = entry.at("shape").get<std::vector<std::int64_t>>(), .bytes = {}};
+      if (name == "__metadata__") {
+        metadata_ = entry.get<SafetensorsMetadata>();
+        continue;
+      }
+      TensorBytes tensor{.name = name,
+                         .shape = entry.at("shape").get<std::vector<std::int64_t>>(),
+                         .bytes = {},
+                         .dtype = entry.at("dtype").get<std::string>()};
       const auto [begin, end] = entry.at("data_offsets").get<std::pair<std::size_t, std::size_t>>();
-      const auto bytes = float_bytes(tensor.shape);
-      const bool fits = begin <= end && end <= data.size() && bytes == end - begin;
-      if (!fits || entry.at("dtype") != kDtype)
-        return malformed(subject, "tensor " + name + " is not float32 of its shape");
+      const bool fits = begin <= end && end <= data.size();
+      if (!fits || byte_count(tensor.dtype, tensor.shape) != end - begin)
+        return malformed(subject, "tensor " + name + " is not " + tensor.dtype + " of its shape");
       tensor.bytes = data.subspan(begin, end - begin);
-      total_bytes += tensor.bytes.size();
       tensors_.push_back(std::move(tensor));
     }
   } catch (const json::exception& failure) {
     return malformed(subject, failure.what());
   }
-  if (total_bytes != data.size()) return malformed(subject, "its tensors do not fill it");
+  if (!fills(tensors_, data)) return malformed(subject, "its tensors do not fill it");
   return {};
 }
 
 const TensorBytes* SafetensorsFile::find(const std::string& name) const {
   const auto found = std::ranges::find(tensors_, name, &TensorBytes::name);
   return found == tensors_.end() ? nullptr : &*found;
+}
+
+Result<void> read_floats(const TensorBytes& tensor, std::span<float> floats) {
+  const bool is_whole = tensor.dtype == kFloat32;
+  const bool is_half = tensor.dtype == "F16" || tensor.dtype == "BF16";
+  if (!is_whole && !is_half) {
+    return Error{.code = Code::invalid,
+                 .message = "is of type " + tensor.dtype + "; F32, F16 and BF16 can be read",
+                 .subject = "tensor " + tensor.name};
+  }
+  TJ_CHECK(tensor.bytes.size() == floats.size() * (is_whole ? 4U : 2U), tensor.name);
+  if (is_whole && !floats.empty())
+    std::memcpy(floats.data(), tensor.bytes.data(), tensor.bytes.size());
+  if (tensor.dtype == "F16") convert(tensor.bytes, floats, from_half);
+  if (tensor.dtype == "BF16") convert(tensor.bytes, floats, from_bfloat);
+  return {};
 }
 
 }  // namespace tj::trainer

@@ -15,13 +15,22 @@
 
 namespace tj::trainer {
 
+inline constexpr const char* kFloat32 = "F32";
+
 struct TensorBytes {
   std::string name;
   std::vector<std::int64_t> shape;
-  std::span<const std::byte> bytes;  // float32, row-major, little-endian
+  std::span<const std::byte> bytes;  // row-major, little-endian
+  std::string dtype = kFloat32;      // in the words of the format: "F32", "BF16", "BOOL", ...
 };
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
+/// Of the metadata of a checkpoint's files: which step they are of.
+inline constexpr const char* kStepKey = "step";
+
+/// What stands before the tensors: the header's length and the header.
+std::string safetensors_head(std::span<const TensorBytes> tensors,
+                             const SafetensorsMetadata& metadata);
 
 Result<FileDigest> write_safetensors(const std::filesystem::path& path,
                                      std::span<const TensorBytes> tensors,
@@ -30,10 +39,12 @@ Result<FileDigest> write_safetensors(const std::filesystem::path& path,
 /// A mapped file and its tensors; they live as long as it does.
 class SafetensorsFile {
  public:
-  /// Fails with Code::invalid when the file is not well formed or holds anything but float32.
+  /// Fails with Code::invalid when the file is not well formed. Any type of the format is fine
+  /// here; read_floats() says which can be used.
   static Result<SafetensorsFile> open(const std::filesystem::path& path);
   std::span<const TensorBytes> tensors() const { return tensors_; }
   const TensorBytes* find(const std::string& name) const;
+  const SafetensorsMetadata& metadata() const { return metadata_; }
 
   SafetensorsFile(SafetensorsFile&& other) noexcept;
   SafetensorsFile& operator=(SafetensorsFile&&) = delete;
@@ -44,6 +55,11 @@ class SafetensorsFile {
   Result<void> read_header(const std::string& subject);
   std::span<const std::byte> map_;
   std::vector<TensorBytes> tensors_;
+  SafetensorsMetadata metadata_;
 };
+
+/// Converts F32, F16 or BF16 to float32, exactly. Fails with Code::invalid for other types, by
+/// name. `floats` has as many elements as the tensor.
+Result<void> read_floats(const TensorBytes& tensor, std::span<float> floats);
 
 }  // namespace tj::trainer

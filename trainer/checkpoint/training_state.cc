@@ -2,40 +2,23 @@
 
 #include <torch/torch.h>
 
-#include <cstring>
-
-#include "trainer/checkpoint/safetensors.h"
-
 namespace tj::trainer {
 namespace {
-namespace fs = std::filesystem;
 
-std::span<std::byte> raw_bytes(const at::Tensor& tensor) {
-  TORCH_CHECK(tensor.is_contiguous() && tensor.scalar_type() == at::kFloat,
-              "a checkpoint holds plain float32 tensors");
-  return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
-}
-
-std::vector<TensorBytes> bytes_of(const std::vector<NamedTensor>& tensors) {
-  std::vector<TensorBytes> list;
-  for (const auto& [name, tensor] : tensors)
-    list.push_back({.name = name, .shape = tensor.sizes().vec(), .bytes = raw_bytes(tensor)});
-  return list;
-}
-
-Result<void> fill(const SafetensorsFile& file, const std::string& subject,
-                  const std::vector<NamedTensor>& tensors) {
+StateGroup group_of(const std::string& stem, const std::vector<NamedTensor>& tensors) {
+  StateGroup group{.stem = stem, .tensors = {}};
   for (const auto& [name, tensor] : tensors) {
-    const TensorBytes* const stored = file.find(name);
-    if (stored == nullptr || stored->shape != tensor.sizes().vec()) {
-      return Error{
-          .code = Code::invalid,
-          .message = "tensor " + name + (stored == nullptr ? " is missing" : " has another shape"),
-          .subject = subject};
-    }
-    std::memcpy(raw_bytes(tensor).data(), stored->bytes.data(), stored->bytes.size());
+    TORCH_CHECK(tensor.is_contiguous() && tensor.scalar_type() == at::kFloat,
+                "a checkpoint holds plain float32 tensors; ", name, " is none");
+    group.tensors.push_back(
+        {.name = name,
+         .shape = tensor.sizes().vec(),
+         .copy_to = [source = tensor.detach()](std::span<std::byte> bytes) {
+           // Through torch, so that a tensor may lie on another device.
+           torch::from_blob(bytes.data(), source.sizes(), torch::kFloat32).copy_(source);
+         }});
   }
-  return {};
+  return group;
 }
 
 }  // namespace
@@ -46,35 +29,46 @@ void append_tensors(std::vector<NamedTensor>& list, const std::vector<std::strin
     list.push_back({.name = prefix + names[index], .tensor = tensors[index]});
 }
 
-Result<fs::path> save_checkpoint(const fs::path& out, const StateTensors& state,
-                                 Manifest manifest) {
-  auto draft = CheckpointDraft::begin(out, manifest.step);
-  if (!draft) return draft.error();
-  const auto add = [&](const char* name, Result<FileDigest> written) -> Result<void> {
-    if (!written) return written.error();
-    manifest.files[name] = *written;
-    return {};
-  };
-  // "format": "pt" is what Hugging Face's loader asks for.
-  const auto model = add(kModelFile, write_safetensors(draft->folder() / kModelFile,
-                                                       bytes_of(state.model), {{"format", "pt"}}));
-  if (!model) return model.error();
-  const auto optimizer = add(kOptimizerFile, write_safetensors(draft->folder() / kOptimizerFile,
-                                                               bytes_of(state.optimizer), {}));
-  if (!optimizer) return optimizer.error();
-  const auto config = add(kConfigFile, write_durably(draft->folder() / kConfigFile,
-                                                     hugging_face_config(manifest.model)));
-  if (!config) return config.error();
-  return draft->commit(manifest);
+std::vector<StateGroup> state_groups(const StateTensors& state) {
+  std::vector<StateGroup> groups{group_of(kModelStem, state.model),
+                                 group_of(kOptimizerStem, state.optimizer)};
+  if (!state.ema.empty()) groups.push_back(group_of(kEmaStem, state.ema));
+  return groups;
+}
+
+Result<void> fill(const std::vector<NamedTensor>& tensors,
+                  const std::function<Result<void>(std::span<const TensorTarget>)>& read) {
+  std::vector<at::Tensor> on_host;  // the tensors themselves, unless they lie on another device
+  std::vector<TensorTarget> targets;
+  for (const auto& [name, tensor] : tensors) {
+    const auto place = tensor.detach();
+    on_host.push_back(place.is_cpu() ? place : torch::empty(place.sizes(), torch::kFloat32));
+    targets.push_back({.name = name,
+                       .shape = place.sizes().vec(),
+                       .floats = {static_cast<float*>(on_host.back().data_ptr()),
+                                  static_cast<std::size_t>(place.numel())}});
+  }
+  if (auto done = read(targets); !done) return done;
+  for (std::size_t index = 0; index < tensors.size(); ++index) {
+    const auto place = tensors[index].tensor.detach();
+    if (!place.is_cpu()) place.copy_(on_host[index]);
+  }
+  return {};
 }
 
 Result<void> load_checkpoint(const FoundCheckpoint& checkpoint, const StateTensors& state) {
-  const auto weights = SafetensorsFile::open(checkpoint.folder / kModelFile);
-  if (!weights) return weights.error();
-  const auto moments = SafetensorsFile::open(checkpoint.folder / kOptimizerFile);
-  if (!moments) return moments.error();
-  if (auto filled = fill(*weights, kModelFile, state.model); !filled) return filled;
-  return fill(*moments, kOptimizerFile, state.optimizer);
+  const std::pair<const char*, const std::vector<NamedTensor>*> groups[] = {
+      {kModelStem, &state.model}, {kOptimizerStem, &state.optimizer}, {kEmaStem, &state.ema}};
+  for (const auto& [stem, tensors] : groups) {
+    if (tensors->empty()) continue;
+    const auto catalog = TensorCatalog::open(checkpoint.folder, stem);
+    if (!catalog) return catalog.error();
+    const auto filled = fill(*tensors, [&](std::span<const TensorTarget> targets) {
+      return read_tensors(*catalog, targets);
+    });
+    if (!filled) return filled;
+  }
+  return {};
 }
 
 }  // namespace tj::trainer

@@ -3,12 +3,15 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
-#include <filesystem>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "contract/result.h"
+#include "trainer/checkpoint/catalog.h"
 #include "trainer/checkpoint/folder.h"
+#include "trainer/checkpoint/state_group.h"
 
 namespace tj::trainer {
 
@@ -27,11 +30,16 @@ struct StateTensors {
 void append_tensors(std::vector<NamedTensor>& list, const std::vector<std::string>& names,
                     const std::vector<at::Tensor>& tensors, const std::string& prefix = "");
 
-/// `manifest` without its files; they are filled in. Returns the path of the checkpoint.
-Result<std::filesystem::path> save_checkpoint(const std::filesystem::path& out,
-                                              const StateTensors& state, Manifest manifest);
+/// The groups of a checkpoint, as the machinery of saving reads them.
+std::vector<StateGroup> state_groups(const StateTensors& state);
 
-/// Fails with Code::invalid when a tensor is missing or of another shape.
+/// Reads all tensors of `state`, from however many files. Fails with Code::invalid when one is
+/// missing or of another shape.
 Result<void> load_checkpoint(const FoundCheckpoint& checkpoint, const StateTensors& state);
+
+/// Calls `read` with the places of `tensors` in this host's memory; what it has read is then in the
+/// tensors, wherever they lie. Returns what `read` returns.
+Result<void> fill(const std::vector<NamedTensor>& tensors,
+                  const std::function<Result<void>(std::span<const TensorTarget>)>& read);
 
 }  // namespace tj::trainer

@@ -37,4 +37,15 @@ std::optional<Failure> agree(Communicator& communicator, const std::optional<Fai
                  .message = "rank " + std::to_string(rank) + ": " + words.substr(line_end + 1)};
 }
 
+std::string shared_text(Communicator& communicator, const std::string& text, int root) {
+  if (communicator.world_size() == 1) return text;
+  auto length = torch::tensor({static_cast<std::int64_t>(text.size())}, torch::kInt64);
+  communicator.broadcast(length, root);
+  auto bytes = torch::zeros({length.item<std::int64_t>()}, torch::kUInt8);
+  if (bytes.numel() == 0) return "";
+  if (communicator.rank() == root) std::memcpy(bytes.data_ptr(), text.data(), text.size());
+  communicator.broadcast(bytes, root);
+  return {static_cast<const char*>(bytes.data_ptr()), static_cast<std::size_t>(bytes.numel())};
+}
+
 }  // namespace tj::trainer

@@ -11,4 +11,7 @@ namespace tj::trainer {
 /// none when none has.
 std::optional<Failure> agree(Communicator& communicator, const std::optional<Failure>& mine);
 
+/// Collective. The text of rank `root`; the others' is not looked at.
+std::string shared_text(Communicator& communicator, const std::string& text, int root);
+
 }  // namespace tj::trainer

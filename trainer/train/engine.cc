@@ -16,6 +16,7 @@
 #include "trainer/launch/host.h"
 #include "trainer/report/last_words.h"
 #include "trainer/report/progress.h"
+#include "trainer/train/early_stop.h"
 #include "trainer/train/loop.h"
 #include "trainer/train/stop_request.h"
 
@@ -42,6 +43,21 @@ int fail(const Failure& failure, const ProcessEnv& env, std::optional<long long>
                     .attempt = env.attempt});
   say_error("trainer: " + (named ? "" : rank + ": ") + failure.message);
   return failure.exit_code;
+}
+
+Failure bad_init(const Error& error) {
+  return {.exit_code = exit_code::kBadData,
+          .reason = "InitFromNotUsable",
+          .message = "--init-from: " + describe(error)};
+}
+
+/// The model that --init-from names: its shape is the run's.
+Result<std::optional<InitialModel>> read_init(const Flags& flags) {
+  const auto path = flags.find("--init-from");
+  if (path == flags.end()) return std::optional<InitialModel>();
+  auto init = read_initial_model(path->second);
+  if (!init) return init.error();
+  return std::optional(std::move(*init));
 }
 
 struct Inputs {
@@ -178,6 +194,7 @@ int run(TrainPlan plan, const ProcessEnv& env) {
                         inputs.failure ? std::min(patience, kRendezvousAfterFailure) : patience);
   if (const auto* const failure = std::get_if<Failure>(&met))
     return fail(inputs.failure.value_or(*failure), env, {});
+  catch_stop_signals();  // from here on a rank that stops tells the others
   const auto& joined = std::get<Joined>(met);
   auto& communicator = *joined.communicator;
   LoopEnd end;
@@ -186,12 +203,16 @@ int run(TrainPlan plan, const ProcessEnv& env) {
     if (env.rank == 0) say(joined.collectives);
     end.failure = agree(communicator, inputs.failure);
     if (!end.failure) {
+      const auto sharing = prove_sharing(communicator, plan.out, env.node_name);
       auto rows = all_settings(plan, env, *inputs.source);
+      rows.push_back(sharing.setting);
       if (threads) rows.push_back(*threads);
       for (auto& row : place_settings(accelerator, joined)) rows.push_back(std::move(row));
       if (env.rank == 0) say(render_settings(rows));
-      catch_stop_signals();
-      end = train({.plan = plan, .source = *inputs.source, .communicator = communicator});
+      end = train({.plan = plan,
+                   .source = *inputs.source,
+                   .communicator = communicator,
+                   .sharing = sharing});
     }
   } catch (const PeerLostError& lost) {
     end = {.failure = peer_lost(lost), .is_agreed = false};
@@ -215,6 +236,7 @@ void keep_freed_memory() {
 
 int run_engine(int argc, const char* const* argv) {
   keep_freed_memory();
+  end_at_stop_signals();
   std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an error of write(), with a message
   const auto parsed = parse_train_flags(argc, argv);
   ProcessEnv env;
@@ -230,7 +252,10 @@ int run_engine(int argc, const char* const* argv) {
   const auto found = process_env_from(process_env, this_host());
   if (!found) return fail(bad_config(found.error()), env, {});
   env = *found;
-  const auto plan = make_plan(parsed->flags, env.world_size);
+  introduce_for_stop(env);
+  const auto init = read_init(parsed->flags);
+  if (!init) return fail(bad_init(init.error()), env, {});
+  const auto plan = make_plan(parsed->flags, env.world_size, *init);
   if (!plan) return fail(bad_config(plan.error()), env, {});
   try {
     return run(*plan, env);

@@ -63,9 +63,14 @@ constexpr Flag kFlags[] = {
     {.name = "--save-every",
      .help = "checkpoint each N steps and at the end; 0: at the end only (0)"},
     {.name = "--keep", .help = "newest checkpoints to keep; 0: all (3)"},
+    {.name = "--keep-every",
+     .help = "checkpoints of steps that are multiples of it stay for ever; 0: none (0)"},
     {.name = "--resume",
      .help = "go on from the newest usable checkpoint in --out",
      .is_switch = true},
+    {.name = "--init-from",
+     .help = "begin with the weights of a GPT-2: a folder as transformers saves it, or a "
+             ".safetensors file"},
     {.name = "--log-every", .help = "print each N-th step (1)"},
     {.name = "--rendezvous-timeout-seconds", .help = "how long ranks wait for each other (300)"},
 };

@@ -26,6 +26,7 @@ class Loop {
       : plan_(inputs.plan),
         source_(inputs.source),
         comm_(inputs.communicator),
+        sharing_(inputs.sharing),
         space_{.seed = plan_.seed,
                .token_count = source_.token_count(),
                .sequence_tokens = plan_.model.context},
@@ -53,7 +54,13 @@ class Loop {
     if (beginning.failure) return beginning.failure;
     if (beginning.manifest) go_on_from(*beginning.manifest);
     checkpoint_path_ = beginning.checkpoint_path;
-    saving_.emplace(comm_, SavingOptions{.out = plan_.out, .keep = plan_.keep}, state());
+    saving_.emplace(comm_,
+                    SavingOptions{.out = plan_.out,
+                                  .retention = {.keep = plan_.keep, .keep_every = plan_.keep_every},
+                                  .run_id = sharing_.run_id,
+                                  .is_shared = sharing_.is_shared,
+                                  .metrics = metrics_file_},
+                    state());
     learner_.begin();
     return std::nullopt;
   }
@@ -113,7 +120,10 @@ class Loop {
         if (auto failure = save()) return failure;
         break;
       }
-      if (auto failure = not_finite()) return failure;
+      if (auto failure = not_finite()) {
+        const auto unsaved = saving_->finish();  // what is being saved is not lost
+        return unsaved ? unsaved : failure;
+      }
       const std::chrono::duration<double> taken = steady_clock::now() - begun;
       report(taken.count());
       const bool due = plan_.save_every > 0 && step_ % plan_.save_every == 0;
@@ -207,6 +217,7 @@ class Loop {
   /// A full disk may show here first; the next step tells all ranks.
   void report(double seconds) {
     if (is_first() && !pending_) pending_ = report_step(seconds);
+    saving_->step_took(seconds);
   }
 
   /// Some rank could not write: what all say about it.
@@ -219,7 +230,8 @@ class Loop {
     if (saved_step_ == step_) return std::nullopt;
     saved_step_ = step_;
     if (auto failure = agree(comm_, pending_)) return failure;
-    return saving_->begin(place());
+    saving_->begin(place());
+    return std::nullopt;
   }
 
   /// What ends the run when the step's numbers are not finite, and what is only said.
@@ -273,6 +285,7 @@ class Loop {
   const TrainPlan& plan_;
   const TokenSource& source_;
   Communicator& comm_;
+  const OutSharing& sharing_;
   SampleSpace space_;
   Learner learner_;
   std::optional<Saving> saving_;

@@ -6,6 +6,7 @@
 #include "trainer/comm/communicator.h"
 #include "trainer/data/token_source.h"
 #include "trainer/train/failure.h"
+#include "trainer/train/out_sharing.h"
 #include "trainer/train/plan.h"
 
 namespace tj::trainer {
@@ -14,6 +15,7 @@ struct LoopInputs {
   const TrainPlan& plan;
   const TokenSource& source;
   Communicator& communicator;
+  const OutSharing& sharing;
 };
 
 struct LoopEnd {

@@ -122,22 +122,45 @@ Setting from_default(std::string value) {
   return {.name = "", .value = std::move(value), .origin = "default"};
 }
 
-void read_model(Reader& reader, const Gpt2Preset& preset, TrainPlan& plan) {
-  const auto from_preset = [&](std::int64_t value) {
-    return Setting{
-        .name = "", .value = std::to_string(value), .origin = "preset " + std::string(preset.name)};
+using Init = std::optional<InitialModel>;
+
+/// The flags that only repeat what the weights of --init-from are.
+void check_against_init(Reader& reader, const InitialModel& init, const Gpt2Config& asked) {
+  const std::tuple<const char*, std::int64_t, std::int64_t> values[] = {
+      {"--layers", asked.layers, init.model.layers},
+      {"--width", asked.width, init.model.width},
+      {"--seq-len", asked.context, init.model.context},
+      {"--heads", asked.heads, init.model.heads > 0 ? init.model.heads : asked.heads},
+      {"--vocabulary", asked.vocabulary, init.model.vocabulary}};
+  for (const auto& [name, value, of_init] : values) {
+    if (value != of_init)
+      reader.fail(name, std::to_string(value),
+                  init.path.string() + " has " + std::to_string(of_init));
+  }
+}
+
+void read_model(Reader& reader, const Gpt2Preset& preset, const Init& init, TrainPlan& plan) {
+  const Gpt2Config& base = init ? init->model : preset.model;
+  const std::string origin = init ? "init-from" : "preset " + std::string(preset.name);
+  const auto otherwise = [&](std::int64_t value) {
+    return Setting{.name = "", .value = std::to_string(value), .origin = origin};
   };
   const Range<std::int64_t> extent{1, kModelExtentMax};
-  plan.model.layers = reader.whole("--layers", from_preset(preset.model.layers), extent);
-  plan.model.heads = reader.whole("--heads", from_preset(preset.model.heads), extent);
-  plan.model.width = reader.whole("--width", from_preset(preset.model.width), extent);
-  plan.model.context = reader.whole("--seq-len", from_preset(preset.model.context), extent);
+  if (init) plan.init_from = reader.text("--init-from");
+  plan.model.layers = reader.whole("--layers", otherwise(base.layers), extent);
+  if (base.heads == 0 && !reader.is_given("--heads"))
+    reader.fail("--heads", "", "no config.json beside " + init->path.string() + " says it");
+  plan.model.heads = reader.whole("--heads", otherwise(base.heads), extent);
+  plan.model.width = reader.whole("--width", otherwise(base.width), extent);
+  plan.model.context = reader.whole("--seq-len", otherwise(base.context), extent);
   if (plan.model.width % plan.model.heads != 0) {
     reader.fail("--heads", std::to_string(plan.model.heads),
                 "it must divide the width, " + std::to_string(plan.model.width));
   }
+  const bool knows_vocabulary = init || reader.is_given("--vocabulary");
   plan.model.vocabulary =
-      reader.is_given("--vocabulary") ? reader.whole("--vocabulary", from_default(""), extent) : 0;
+      knows_vocabulary ? reader.whole("--vocabulary", otherwise(base.vocabulary), extent) : 0;
+  if (init) check_against_init(reader, *init, plan.model);
 }
 
 void read_batch(Reader& reader, const Gpt2Preset& preset, int world_size, TrainPlan& plan) {
@@ -258,6 +281,7 @@ void read_run(Reader& reader, TrainPlan& plan) {
   plan.seed = static_cast<std::uint64_t>(reader.whole("--seed", from_default("1337"), from_zero));
   plan.save_every = reader.whole("--save-every", from_default("0"), from_zero);
   plan.keep = reader.whole("--keep", from_default("3"), from_zero);
+  plan.keep_every = reader.whole("--keep-every", from_default("0"), from_zero);
   plan.resume = reader.is_set("--resume");
   plan.log_every = reader.whole("--log-every", from_default("1"), {1, kCountMax});
   plan.rendezvous_timeout = std::chrono::seconds(reader.whole(
@@ -266,7 +290,7 @@ void read_run(Reader& reader, TrainPlan& plan) {
 
 }  // namespace
 
-Result<TrainPlan> make_plan(const Flags& flags, int world_size) {
+Result<TrainPlan> make_plan(const Flags& flags, int world_size, const Init& init) {
   Reader reader(flags);
   const auto model = flags.find("--model");
   const std::string name =
@@ -283,7 +307,7 @@ Result<TrainPlan> make_plan(const Flags& flags, int world_size) {
   TrainPlan plan;
   plan.model_name = name;
   reader.note("model", name, model == flags.end() ? "default" : "flag");
-  read_model(reader, *preset, plan);
+  read_model(reader, *preset, init, plan);
   plan.data = reader.names("--data");
   plan.data_threads =
       static_cast<int>(reader.whole("--data-threads", from_default("1"), {1, kDataThreadsMax}));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "contract/result.h"
+#include "trainer/checkpoint/initial_model.h"
 #include "trainer/comm/accelerator.h"
 #include "trainer/models/gpt2_config.h"
 #include "trainer/report/settings.h"
@@ -49,7 +50,9 @@ struct TrainPlan {
   std::uint64_t seed = 0;
   std::int64_t save_every = 0;  // 0: at the end only
   std::int64_t keep = 0;        // 0: all
+  std::int64_t keep_every = 0;  // 0: none is kept for ever
   bool resume = false;
+  std::string init_from;  // empty: initial weights from the seed
   std::int64_t log_every = 1;
   std::chrono::seconds rendezvous_timeout{0};
   std::vector<Setting> settings;  // the rows of the start-up table so far
@@ -57,7 +60,9 @@ struct TrainPlan {
 
 /// Fails with Code::invalid; the error names the flag, its value and what is right.
 /// The model's vocabulary is 0 unless a flag says it: then settle_vocabulary() must follow.
-Result<TrainPlan> make_plan(const Flags& flags, int world_size);
+/// With `init` (of --init-from) the model has its shape, and flags that say otherwise are refused.
+Result<TrainPlan> make_plan(const Flags& flags, int world_size,
+                            const std::optional<InitialModel>& init = {});
 
 /// Completes the model by the vocabulary of the data (0: its files don't say). Fails with
 /// Code::invalid when neither the data nor a flag says it, when the model's is the smaller one, or

@@ -2,11 +2,11 @@
 
 #include <torch/torch.h>
 
-#include <cstring>
-
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/comm/agreement.h"
 #include "trainer/report/progress.h"
+#include "trainer/train/early_stop.h"
+#include "trainer/train/stop_request.h"
 
 namespace tj::trainer {
 namespace {
@@ -44,14 +44,41 @@ std::optional<Failure> mismatch(const Manifest& manifest, const TrainPlan& plan)
                  .message = difference + "; give the same, or another --out"};
 }
 
+/// Rank 0's part where there is no checkpoint.
+Beginning read_init(const TrainPlan& plan, const StateTensors& state) {
+  if (plan.init_from.empty()) return {};
+  const auto read = fill(state.model, [&](std::span<const TensorTarget> targets) {
+    return read_initial_weights(plan.init_from, targets);
+  });
+  if (!read) {
+    return {.failure = Failure{.exit_code = exit_code::kBadData,
+                               .reason = "InitFromNotUsable",
+                               .message = "--init-from: " + plan.init_from + ": " +
+                                          describe(read.error())},
+            .manifest = {},
+            .checkpoint_path = {}};
+  }
+  say("weights of " + plan.init_from + "; the optimizer starts afresh");
+  return {};
+}
+
+/// Averages begin as the weights do.
+void begin_averages(const StateTensors& state) {
+  const at::NoGradGuard no_grad;
+  for (std::size_t index = 0; index < state.ema.size(); ++index)
+    state.ema[index].tensor.copy_(state.model[index].tensor);
+}
+
 /// Rank 0's part.
 Beginning read_newest(const ResumeInputs& inputs, const StateTensors& state) {
   const auto& plan = inputs.plan;
-  auto search = newest_usable_checkpoint(plan.out);
+  auto search = newest_usable_checkpoint(plan.out, [] { return stop_signal() != 0; });
+  if (stop_signal() != 0) return {};  // all ranks hear of it after the agreement
   for (const auto& damaged : search.damaged) say("checkpoint not usable: " + damaged);
   if (!search.found && search.damaged.empty()) {
-    say("--resume: no checkpoint in " + plan.out + " yet; training starts from scratch");
-    return {};
+    say("--resume: no checkpoint in " + plan.out + " yet; training starts " +
+        (plan.init_from.empty() ? "from scratch" : "from " + plan.init_from));
+    return read_init(plan, state);
   }
   if (!search.found) {
     return {.failure = not_usable("none of the " + std::to_string(search.damaged.size()) +
@@ -77,17 +104,17 @@ Beginning read_newest(const ResumeInputs& inputs, const StateTensors& state) {
   return {.failure = {}, .manifest = std::move(manifest), .checkpoint_path = folder.string()};
 }
 
-/// Rank 0's text on all ranks.
-std::string shared_text(Communicator& comm, const std::string& text) {
-  auto length = torch::tensor({static_cast<std::int64_t>(text.size())}, torch::kInt64);
-  comm.broadcast(length, 0);
-  auto bytes = torch::zeros({length.item<std::int64_t>()}, torch::kUInt8);
-  if (comm.rank() == 0) std::memcpy(bytes.data_ptr(), text.data(), text.size());
-  if (bytes.numel() > 0) comm.broadcast(bytes, 0);
-  return {static_cast<const char*>(bytes.data_ptr()), static_cast<std::size_t>(bytes.numel())};
+/// Interrupted, on all ranks, when any was asked to stop. What is on the disk is all there is.
+std::optional<Failure> stopped_early(Communicator& comm) {
+  const int signal = stop_signal();
+  auto asked = torch::tensor({signal != 0 ? 1.0 : 0.0}, torch::kFloat64);
+  comm.all_reduce_sum(asked);
+  if (asked.item<double>() == 0) return std::nullopt;
+  return interrupted_early(signal);
 }
 
 void share(Communicator& comm, const std::vector<NamedTensor>& tensors) {
+  if (comm.world_size() == 1) return;
   const at::NoGradGuard no_grad;
   for (const auto& named : tensors) {
     auto tensor = named.tensor;
@@ -107,14 +134,19 @@ Numerics numerics_of(const TrainPlan& plan) {
 Beginning begin_from_checkpoint(const ResumeInputs& inputs, const StateTensors& state) {
   auto& comm = inputs.communicator;
   Beginning beginning;
-  if (comm.rank() == 0 && inputs.plan.resume) beginning = read_newest(inputs, state);
+  if (comm.rank() == 0)
+    beginning = inputs.plan.resume ? read_newest(inputs, state) : read_init(inputs.plan, state);
   beginning.failure = agree(comm, beginning.failure);
-  if (beginning.failure || comm.world_size() == 1) return beginning;
+  if (!beginning.failure) beginning.failure = stopped_early(comm);
+  if (beginning.failure) return beginning;
   const std::string text =
-      shared_text(comm, beginning.manifest ? manifest_text(*beginning.manifest) : "");
+      shared_text(comm, beginning.manifest ? manifest_text(*beginning.manifest) : "", 0);
   if (!text.empty()) beginning.manifest = manifest_from(text).value();
   share(comm, state.model);
-  if (!beginning.manifest) return beginning;  // moments begin as zeros everywhere
+  if (!beginning.manifest) {  // moments begin as zeros everywhere
+    begin_averages(state);
+    return beginning;
+  }
   share(comm, state.optimizer);
   share(comm, state.ema);
   return beginning;

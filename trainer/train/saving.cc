@@ -2,49 +2,120 @@
 
 #include <torch/torch.h>
 
+#include <cstdio>
+#include <mutex>
+
+#include "trainer/checkpoint/interference.h"
+#include "trainer/checkpoint/save_job.h"
+#include "trainer/checkpoint/save_report.h"
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/comm/agreement.h"
 #include "trainer/report/progress.h"
 
 namespace tj::trainer {
+namespace {
+using std::chrono::steady_clock;
+}  // namespace
 
 class Saving::Impl {
  public:
-  Impl(Communicator& communicator, SavingOptions options, StateTensors state)
-      : comm_(communicator), options_(std::move(options)), state_(std::move(state)) {}
+  Impl(Communicator& communicator, SavingOptions options, const StateTensors& state)
+      : comm_(communicator), options_(std::move(options)), groups_(state_groups(state)) {}
 
-  std::optional<Failure> begin(const Manifest& manifest) {
+  void begin(const Manifest& manifest) {
+    const auto begun = steady_clock::now();
+    if (job && !end_previous(manifest.step)) return;
+    if (!is_writer()) return;
+    step_ = manifest.step;
+    job = std::make_unique<SaveJob>(
+        SaveJob::Inputs{.order = {.out = options_.out,
+                                  .run_id = options_.run_id,
+                                  .writer = comm_.rank(),
+                                  .writers = options_.is_shared ? comm_.world_size() : 1,
+                                  .manifest = manifest,
+                                  .retention = options_.retention},
+                        .groups = groups_,
+                        .staging = staging_,
+                        .on_committed = [this](const SaveReport& report) { tell(report); }});
+    job->add_stall(steady_clock::now() - begun);
+    interference_.save_began(manifest.step);
+  }
+
+  std::optional<Failure> finish() {
     std::optional<Failure> mine;
-    if (comm_.rank() == 0) {
-      const auto path = save_checkpoint(options_.out, state_, manifest);
-      if (path) {
-        last_path = path->string();
-        say("checkpoint " + last_path);
-        prune_checkpoints(options_.out, options_.keep);
-      } else {
-        mine = save_failure(manifest.step, path.error());
-      }
+    const auto note = [&](const Result<void>& finished) {
+      if (!finished) mine = save_failure(step_, finished.error());
+    };
+    // In two turns: rank 0 must not wait for the part of a rank that can't write.
+    if (job) note(job->finish_own_part());
+    if (auto failure = agree(comm_, mine)) {
+      if (job) job->abandon();
+      return failure;
     }
+    if (job) note(job->finish());
     return agree(comm_, mine);
   }
 
-  std::string last_path;
+  void step_took(double seconds) {
+    const auto report = interference_.add(seconds);
+    if (!report || comm_.rank() != 0) return;
+    char percent[32];
+    std::snprintf(percent, sizeof percent, "%+.1f %%", report->percent);
+    say("checkpoint of step " + std::to_string(report->step) + " | next " +
+        std::to_string(kInterferenceSteps) + " steps " + percent);
+    (void)append_line(options_.metrics, interference_json(*report));  // the next step says why not
+  }
+
+  std::string last_path() {
+    const std::scoped_lock lock(mutex_);
+    return last_path_;
+  }
+
+  std::unique_ptr<SaveJob> job;
 
  private:
+  bool is_writer() const { return comm_.rank() == 0 || options_.is_shared; }
+
+  /// One save at a time. False when the earlier one has failed: then there is no next.
+  bool end_previous(std::int64_t step) {
+    if (!job->is_over() && comm_.rank() == 0)
+      say("the save of step " + std::to_string(step) + " waits: step " + std::to_string(step_) +
+          " is still being written");
+    return job->finish().ok();
+  }
+
+  /// Called by whoever finishes the job.
+  void tell(const SaveReport& report) {
+    {
+      const std::scoped_lock lock(mutex_);
+      last_path_ = report.path.string();
+    }
+    say(save_line(report));
+    (void)append_line(options_.metrics, save_json(report));
+  }
+
   Communicator& comm_;
   SavingOptions options_;
-  StateTensors state_;
+  std::vector<StateGroup> groups_;
+  StagingBuffer staging_;
+  Interference interference_;
+  std::int64_t step_ = 0;  // of the job
+  std::mutex mutex_;       // guards the one below
+  std::string last_path_;
 };
 
-Saving::Saving(Communicator& communicator, SavingOptions options, StateTensors state)
-    : impl_(std::make_unique<Impl>(communicator, std::move(options), std::move(state))) {}
-Saving::~Saving() = default;
+Saving::Saving(Communicator& communicator, SavingOptions options, const StateTensors& state)
+    : impl_(std::make_unique<Impl>(communicator, std::move(options), state)) {}
+Saving::~Saving() { impl_->job.reset(); }  // it uses what it would outlive
 
-std::optional<Failure> Saving::begin(const Manifest& manifest) { return impl_->begin(manifest); }
-void Saving::wait_until_copied() {}
-bool Saving::has_failed() const { return false; }
-std::optional<Failure> Saving::finish() { return std::nullopt; }
-const std::string& Saving::last_path() const { return impl_->last_path; }
+void Saving::begin(const Manifest& manifest) { impl_->begin(manifest); }
+void Saving::wait_until_copied() {
+  if (impl_->job) impl_->job->wait_until_copied();
+}
+bool Saving::has_failed() const { return impl_->job && impl_->job->has_failed(); }
+std::optional<Failure> Saving::finish() { return impl_->finish(); }
+void Saving::step_took(double seconds) { impl_->step_took(seconds); }
+std::string Saving::last_path() const { return impl_->last_path(); }
 
 Failure save_failure(std::int64_t step, const Error& error) {
   return {.exit_code = exit_code::kSaveFailed,

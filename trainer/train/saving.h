@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/folder.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/train/failure.h"
 
@@ -17,20 +17,24 @@ struct StateTensors;
 
 struct SavingOptions {
   std::filesystem::path out;
-  std::int64_t keep = 0;  // newest checkpoints; 0: all
+  RetentionPolicy retention;
+  std::string run_id;             // the same on all ranks of this run
+  bool is_shared = false;         // all ranks write, else rank 0 alone
+  std::filesystem::path metrics;  // rank 0 appends what a save cost
 };
 
 class Saving {
  public:
   /// `state` shares its memory with the run.
-  Saving(Communicator& communicator, SavingOptions options, StateTensors state);
+  Saving(Communicator& communicator, SavingOptions options, const StateTensors& state);
   ~Saving();
   Saving(const Saving&) = delete;
   Saving& operator=(const Saving&) = delete;
 
-  /// Collective, after a finished step, with everything of `manifest` but its files. The state is
-  /// read until wait_until_copied() returns.
-  std::optional<Failure> begin(const Manifest& manifest);
+  /// On all ranks, after a finished step, with everything of `manifest` but its files. Begins a
+  /// save and returns; the state is read until wait_until_copied() returns. While an earlier
+  /// save is still being written it waits for it.
+  void begin(const Manifest& manifest);
   /// Before the state changes, so before each update of the parameters. Local.
   void wait_until_copied();
   /// True when a save has failed on this rank since the last agreement: the loop tells it to all
@@ -38,8 +42,10 @@ class Saving {
   bool has_failed() const;
   /// Collective: waits for the save in flight; the failure of the lowest rank that has one.
   std::optional<Failure> finish();
+  /// After each step: how long it took, for what a save costs the steps beside it.
+  void step_took(double seconds);
   /// Of the last one that is complete, rank 0 only; empty: none yet.
-  const std::string& last_path() const;
+  std::string last_path() const;
 
  private:
   class Impl;

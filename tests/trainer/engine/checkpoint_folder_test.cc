@@ -2,16 +2,26 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "tests/trainer/temporary_folder.h"
+#include "trainer/checkpoint/safetensors.h"
 
 namespace tj::trainer {
 namespace {
 namespace fs = std::filesystem;
 
+const std::vector<float> kNumbers(25, 1.5F);
+constexpr const char* kModelFile = "model.safetensors";
+constexpr const char* kOptimizerFile = "optimizer.safetensors";
+
 Manifest write_files(const fs::path& folder, std::int64_t step) {
   Manifest manifest{.step = step};
   for (const char* name : {kModelFile, kOptimizerFile}) {
-    const auto digest = write_durably(folder / name, std::string(100, 'x'));
+    const TensorBytes tensor{
+        .name = name, .shape = {25}, .bytes = std::as_bytes(std::span(kNumbers))};
+    const auto digest =
+        write_safetensors(folder / name, std::span(&tensor, 1), {{"step", std::to_string(step)}});
     EXPECT_TRUE(digest) << describe(digest.error());
     manifest.files[name] = *digest;
   }
@@ -46,20 +56,24 @@ TEST(CheckpointFolder, a_folder_without_any_has_none) {
 TEST(CheckpointFolder, a_file_cut_in_half_sends_the_search_to_the_one_before_and_is_named) {
   const TemporaryFolder out;
   save(out.path(), 25);
-  fs::resize_file(save(out.path(), 50) / kModelFile, 50);
+  const fs::path newest = save(out.path(), 50);
+  const std::string size = std::to_string(fs::file_size(newest / kModelFile));
+  fs::resize_file(newest / kModelFile, 50);
   const auto search = newest_usable_checkpoint(out.path());
   ASSERT_TRUE(search.found);
   EXPECT_EQ(search.found->manifest.step, 25);
-  EXPECT_EQ(
-      search.damaged,
-      (std::vector<std::string>{
-          "step-000050: model.safetensors: is cut short: 50 bytes where the manifest says 100"}));
+  EXPECT_EQ(search.damaged,
+            (std::vector<std::string>{
+                "step-000050: model.safetensors: is cut short: 50 bytes where the manifest says " +
+                size}));
 }
 
 TEST(CheckpointFolder, one_changed_byte_is_noticed) {
   const TemporaryFolder out;
   const auto path = save(out.path(), 25);
-  out.write("step-000025/" + std::string(kOptimizerFile), std::string(99, 'x') + "y");
+  std::fstream file(path / kOptimizerFile, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-1, std::ios::end).put('y');
+  file.close();
   const auto search = newest_usable_checkpoint(out.path());
   EXPECT_FALSE(search.found);
   ASSERT_EQ(search.damaged.size(), 1U);
@@ -96,15 +110,62 @@ TEST(CheckpointFolder, a_damaged_one_of_the_same_step_is_replaced) {
   EXPECT_TRUE(newest_usable_checkpoint(out.path()).found);
 }
 
-TEST(CheckpointFolder, pruning_keeps_the_newest_and_sweeps_drafts) {
+TEST(CheckpointFolder, files_that_changed_places_are_recognised) {
+  const TemporaryFolder out;
+  const fs::path folder = save(out.path(), 25);
+  fs::rename(folder / kModelFile, folder / "x");
+  fs::rename(folder / kOptimizerFile, folder / kModelFile);
+  fs::rename(folder / "x", folder / kOptimizerFile);
+  const auto search = newest_usable_checkpoint(out.path());
+  ASSERT_EQ(search.damaged.size(), 1U);
+  EXPECT_NE(search.damaged[0].find("(it is optimizer.safetensors)"), std::string::npos)
+      << search.damaged[0];
+}
+
+TEST(CheckpointFolder, a_file_of_another_step_is_recognised) {
+  const TemporaryFolder out;
+  const fs::path older = save(out.path(), 25);
+  fs::copy_file(older / kModelFile, save(out.path(), 50) / kModelFile,
+                fs::copy_options::overwrite_existing);
+  const auto search = newest_usable_checkpoint(out.path());
+  ASSERT_TRUE(search.found);
+  EXPECT_EQ(search.found->manifest.step, 25);
+  ASSERT_EQ(search.damaged.size(), 1U);
+  EXPECT_NE(search.damaged[0].find("(it is of step 25)"), std::string::npos) << search.damaged[0];
+}
+
+TEST(CheckpointFolder, a_search_that_is_asked_to_stop_finds_nothing_and_calls_nothing_damaged) {
+  const TemporaryFolder out;
+  save(out.path(), 25);
+  const auto search = newest_usable_checkpoint(out.path(), [] { return true; });
+  EXPECT_FALSE(search.found);
+  EXPECT_TRUE(search.damaged.empty());
+}
+
+TEST(CheckpointFolder, pruning_keeps_the_newest) {
   const TemporaryFolder out;
   for (const std::int64_t step : {10, 20, 30}) save(out.path(), step);
-  out.write(".draft-step-000040/model.safetensors", "half");
-  prune_checkpoints(out.path(), 0);
+  prune_checkpoints(out.path(), {.keep = 0});
   EXPECT_EQ(checkpoint_names(out.path()).size(), 3U);
-  EXPECT_FALSE(fs::exists(out.path() / ".draft-step-000040"));
-  prune_checkpoints(out.path(), 2);
+  prune_checkpoints(out.path(), {.keep = 2});
   EXPECT_EQ(checkpoint_names(out.path()), (std::vector<std::string>{"step-000030", "step-000020"}));
+}
+
+TEST(CheckpointFolder, multiples_of_a_step_stay_for_ever) {
+  const TemporaryFolder out;
+  for (const std::int64_t step : {10, 20, 30, 40, 50, 60}) save(out.path(), step);
+  prune_checkpoints(out.path(), {.keep = 1, .keep_every = 20});
+  EXPECT_EQ(checkpoint_names(out.path()),
+            (std::vector<std::string>{"step-000060", "step-000040", "step-000020"}));
+}
+
+TEST(CheckpointFolder, a_sweep_takes_drafts_and_nothing_else) {
+  const TemporaryFolder out;
+  save(out.path(), 10);
+  out.write(".draft-step-000040/model.safetensors", "half");
+  sweep_drafts(out.path());
+  EXPECT_FALSE(fs::exists(out.path() / ".draft-step-000040"));
+  EXPECT_EQ(checkpoint_names(out.path()).size(), 1U);
 }
 
 TEST(CheckpointFolder, an_out_folder_that_can_not_be_is_named) {

@@ -87,7 +87,7 @@ class EngineTest(unittest.TestCase):
 
     def losses(self, out=None):
         lines = ((out or self.out) / "metrics.jsonl").read_text().splitlines()
-        return {line["step"]: line["loss"] for line in map(json.loads, lines)}
+        return {line["step"]: line["loss"] for line in map(json.loads, lines) if "loss" in line}
 
 
 def read_safetensors(path):
@@ -106,3 +106,20 @@ def read_safetensors(path):
         tensors[name] = (entry["dtype"], entry["shape"], data[begin:end])
     assert covered == len(data), f"{covered} bytes of tensors in {len(data)} of data"
     return tensors, metadata
+
+
+def tensors_of(folder, stem):
+    """All tensors of a group, by whatever files the index names."""
+    index = folder / f"{stem}.safetensors.index.json"
+    if not index.exists():
+        return read_safetensors(folder / f"{stem}.safetensors")[0]
+    document = json.loads(index.read_text())
+    tensors = {}
+    for file in sorted(set(document["weight_map"].values())):
+        found, metadata = read_safetensors(folder / file)
+        assert metadata["format"] == "pt"
+        assert all(document["weight_map"][name] == file for name in found)
+        tensors.update(found)
+    assert set(tensors) == set(document["weight_map"])
+    assert document["metadata"]["total_size"] == sum(len(raw) for _, _, raw in tensors.values())
+    return tensors

@@ -84,5 +84,40 @@ TEST(Safetensors, lying_headers_are_refused) {
   }
 }
 
+TEST(Safetensors, holes_and_overlaps_are_refused) {
+  const TemporaryFolder folder;
+  const char* const headers[] = {
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+  };
+  for (const std::string header : headers) {
+    const std::uint64_t length = header.size();
+    std::string text(reinterpret_cast<const char*>(&length), 8);
+    text += header + std::string(8, '\0');
+    EXPECT_FALSE(SafetensorsFile::open(folder.write("lie", text))) << header;
+  }
+}
+
+// Values from IEEE 754-2008, table of binary16: 1, -2, largest, smallest normal and subnormal, inf.
+TEST(Safetensors, half_precision_becomes_float32_exactly) {
+  const std::vector<std::uint16_t> halves{0x3c00, 0xc000, 0x7bff, 0x0400, 0x0001, 0x8001, 0x7c00};
+  std::vector<float> floats(halves.size());
+  ASSERT_TRUE(read_floats({"h", {7}, std::as_bytes(std::span(halves)), "F16"}, floats));
+  EXPECT_EQ(floats, (std::vector<float>{1, -2, 65504, 0x1p-14F, 0x1p-24F, -0x1p-24F,
+                                        std::numeric_limits<float>::infinity()}));
+  const std::vector<std::uint16_t> brains{0x3f80, 0xc000, 0x0001};
+  floats.resize(brains.size());
+  ASSERT_TRUE(read_floats({"b", {3}, std::as_bytes(std::span(brains)), "BF16"}, floats));
+  EXPECT_EQ(floats, (std::vector<float>{1, -2, 0x1p-133F}));
+}
+
+TEST(Safetensors, other_types_are_refused_by_name) {
+  const std::vector<std::int64_t> numbers{1};
+  std::vector<float> floats(1);
+  EXPECT_EQ(
+      describe(read_floats({"n", {1}, std::as_bytes(std::span(numbers)), "I64"}, floats).error()),
+      "tensor n: is of type I64; F32, F16 and BF16 can be read");
+}
+
 }  // namespace
 }  // namespace tj::trainer

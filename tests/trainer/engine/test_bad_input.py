@@ -61,11 +61,29 @@ class BadInput(EngineTest):
         self.assertEqual(self.words()["reason"], "SaveFailed")
         self.assertEqual([path.name for path in self.out.iterdir()], ["metrics.jsonl"])
 
+    def test_a_disk_that_fills_up_leaves_the_old_checkpoint(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+        self.train(*SMALL)
+        before = {path: path.read_bytes() for path in (self.out / "step-000004").iterdir()}
+        _, err = self.train(*SMALL, "--steps", 8, "--resume", code=74, preexec_fn=limit)
+        self.assertRegex(self.cause(err), r"^trainer: step 8 could not be saved: ")
+        self.assertEqual(sorted(path.name for path in self.out.iterdir()), ["metrics.jsonl", "step-000004"])
+        self.assertEqual(before, {path: path.read_bytes() for path in (self.out / "step-000004").iterdir()})
+
+    def test_a_folder_that_nobody_may_write_to(self):
+        self.assert_fails(
+            74, "OutNotWritable", "--out /sys/out: can't be created: Operation not permitted", *SMALL, "--out", "/sys/out"
+        )
+
     def test_two_workers_hear_of_a_save_that_failed(self):
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
-        ranks = [self.start(*SMALL, rank=rank, world_size=2, preexec_fn=limit) for rank in range(2)]
+        ranks = [
+            self.start(*SMALL, rank=rank, world_size=2, preexec_fn=limit if rank == 0 else None) for rank in range(2)
+        ]
         errors = [self.cause(self.finish(rank, 74)[1]) for rank in ranks]
         self.assertRegex(errors[0], r"^trainer: rank 0: step 4 could not be saved: ")
         self.assertRegex(errors[1], r"^trainer: rank 1: rank 0: step 4 could not be saved: ")

@@ -2,11 +2,11 @@
 
 import itertools
 
-from engine import EngineTest
+from engine import EngineTest, tensors_of
 
 SMALL = ("--layers", 2, "--width", 32, "--heads", 2, "--seq-len", 32, "--batch-size", 16)
 BY_SHARDS = (*SMALL, "--deterministic")
-TENSORS = ("model.safetensors", "optimizer.safetensors")
+GROUPS = ("model", "optimizer")
 
 
 class Exactness(EngineTest):
@@ -18,9 +18,9 @@ class Exactness(EngineTest):
 
     def assert_same_bits(self, one, other, step):
         self.assertEqual(self.losses(one), self.losses(other))
-        for name in TENSORS:
-            left, right = (out / f"step-{step:06}" / name for out in (one, other))
-            self.assertEqual(left.read_bytes(), right.read_bytes(), f"{name} of {one.name} and {other.name}")
+        for stem in GROUPS:
+            left, right = (tensors_of(out / f"step-{step:06}", stem) for out in (one, other))
+            self.assertEqual(left, right, f"{stem} of {one.name} and {other.name}")
 
     def assert_close(self, one, other, bound):
         wanted, got = self.losses(one), self.losses(other)

@@ -68,7 +68,7 @@ class Training(EngineTest):
             ["config.json", "manifest.json", "model.safetensors", "optimizer.safetensors"],
         )
         tensors, metadata = read_safetensors(folder / "model.safetensors")
-        self.assertEqual(metadata, {"format": "pt"})
+        self.assertEqual(metadata, {"format": "pt", "step": "2"})
         shapes = {name: shape for name, (_, shape, _) in tensors.items()}
         expected = {"transformer.wte.weight": [256, 32], "transformer.wpe.weight": [32, 32]}
         for layer in ("transformer.h.0.", "transformer.h.1."):

@@ -1,0 +1,104 @@
+#include "trainer/checkpoint/catalog.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/trainer/temporary_folder.h"
+
+namespace tj::trainer {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr const char* kFirst = "model-00001-of-00002.safetensors";
+constexpr const char* kSecond = "model-00002-of-00002.safetensors";
+constexpr const char* kIndex = "model.safetensors.index.json";
+const std::vector<float> kNumbers{1, 2};
+
+void write_file(const fs::path& file, const std::vector<std::string>& names) {
+  std::vector<TensorBytes> tensors;
+  for (const auto& name : names)
+    tensors.push_back({.name = name, .shape = {2}, .bytes = std::as_bytes(std::span(kNumbers))});
+  ASSERT_TRUE(write_safetensors(file, tensors, {}));
+}
+
+void write_index(const TemporaryFolder& folder, const std::string& weight_map) {
+  folder.write(kIndex, R"({"metadata": {}, "weight_map": )" + weight_map + "}");
+}
+
+std::string error_of(const TemporaryFolder& folder) {
+  const auto catalog = TensorCatalog::open(folder.path(), "model");
+  return catalog ? "" : describe(catalog.error());
+}
+
+class Catalog : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_file(folder_.path() / kFirst, {"a"});
+    write_file(folder_.path() / kSecond, {"b"});
+    write_index(folder_, R"({"a": "model-00001-of-00002.safetensors", )"
+                         R"("b": "model-00002-of-00002.safetensors"})");
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(Catalog, finds_each_tensor_in_whichever_shard_it_is) {
+  const auto catalog = TensorCatalog::open(folder_.path(), "model");
+  ASSERT_TRUE(catalog) << describe(catalog.error());
+  EXPECT_NE(catalog->find("a"), nullptr);
+  EXPECT_NE(catalog->find("b"), nullptr);
+  EXPECT_EQ(catalog->find("c"), nullptr);
+  EXPECT_EQ(catalog->tensors().size(), 2U);
+}
+
+TEST_F(Catalog, a_shard_that_is_missing_is_named) {
+  fs::remove(folder_.path() / kSecond);
+  EXPECT_EQ(error_of(folder_),
+            std::string(kSecond) + ": is not a usable safetensors file: No such file or directory");
+}
+
+TEST_F(Catalog, shards_that_changed_places_contradict_the_index) {
+  fs::rename(folder_.path() / kFirst, folder_.path() / "x");
+  fs::rename(folder_.path() / kSecond, folder_.path() / kFirst);
+  fs::rename(folder_.path() / "x", folder_.path() / kSecond);
+  EXPECT_EQ(error_of(folder_),
+            std::string(kIndex) + ": says that tensor a is in " + kFirst + "; it is in " + kSecond);
+}
+
+TEST_F(Catalog, a_tensor_in_two_shards_is_refused) {
+  write_file(folder_.path() / kSecond, {"b", "a"});
+  EXPECT_EQ(error_of(folder_), std::string(kSecond) + ": tensor a is in " + kFirst + " as well");
+}
+
+TEST_F(Catalog, an_index_that_knows_too_much_or_too_little_is_refused) {
+  write_index(folder_, R"({"a": "model-00001-of-00002.safetensors", )"
+                       R"("b": "model-00002-of-00002.safetensors", )"
+                       R"("c": "model-00002-of-00002.safetensors"})");
+  EXPECT_EQ(error_of(folder_),
+            std::string(kIndex) + ": says that tensor c is in " + kSecond + "; it is not");
+  write_file(folder_.path() / kSecond, {"b", "c", "d"});
+  EXPECT_EQ(error_of(folder_), std::string(kIndex) + ": does not know tensor d of " + kSecond);
+}
+
+TEST_F(Catalog, an_index_that_is_cut_or_leads_elsewhere_is_refused) {
+  write_index(folder_, R"({"a": "../model.safetensors"})");
+  EXPECT_EQ(error_of(folder_),
+            std::string(kIndex) + ": names a file outside of the folder: \"../model.safetensors\"");
+  folder_.write(kIndex, R"({"weight_map": {"a")");
+  EXPECT_EQ(error_of(folder_), std::string(kIndex) + ": has no weight_map (cut short?)");
+}
+
+TEST_F(Catalog, missing_tensors_and_other_shapes_are_named_with_both) {
+  const auto catalog = TensorCatalog::open(folder_.path(), "model");
+  ASSERT_TRUE(catalog);
+  std::vector<float> floats(3);
+  const TensorTarget other{.name = "a", .shape = {3}, .floats = floats};
+  EXPECT_EQ(describe(read_tensors(*catalog, std::span(&other, 1)).error()),
+            "tensor a: has the shape [2]; this model's is [3]");
+  const TensorTarget missing{.name = "z", .shape = {3}, .floats = floats};
+  EXPECT_EQ(describe(read_tensors(*catalog, std::span(&missing, 1)).error()),
+            "tensor z: is missing");
+}
+
+}  // namespace
+}  // namespace tj::trainer

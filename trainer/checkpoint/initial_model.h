@@ -1,0 +1,28 @@
+// What --init-from names: the shape and the weights of a GPT-2 in Hugging Face's files, a folder or
+// one .safetensors file, ours or anybody's.
+#pragma once
+#include <filesystem>
+#include <span>
+
+#include "contract/result.h"
+#include "trainer/checkpoint/catalog.h"
+#include "trainer/models/gpt2_config.h"
+
+namespace tj::trainer {
+
+struct InitialModel {
+  std::filesystem::path path;
+  Gpt2Config model;  // heads 0: no config.json beside the weights says it
+};
+
+/// Reads headers and config.json only. Fails with Code::invalid and both values when they disagree,
+/// or when it is a model that this trainer does not compute.
+Result<InitialModel> read_initial_model(const std::filesystem::path& path);
+
+/// Reads all of `targets` (our names), converted to float32. Names may lack "transformer.";
+/// attention masks are skipped; lm_head.weight must equal wte, to which it is tied. Fails with
+/// Code::invalid for tensors that are missing, too many, or of another shape or type.
+Result<void> read_initial_weights(const std::filesystem::path& path,
+                                  std::span<const TensorTarget> targets);
+
+}  // namespace tj::trainer

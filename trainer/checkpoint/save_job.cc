@@ -1,0 +1,204 @@
+#include "trainer/checkpoint/save_job.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "trainer/checkpoint/safetensors.h"
+
+namespace tj::trainer {
+namespace {
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+constexpr milliseconds kLookForNotes{20};
+
+/// Best effort: a thread of no priority runs where nobody else would. There is no way back for it.
+void step_back() {
+  const sched_param none{};
+  (void)::pthread_setschedparam(::pthread_self(), SCHED_IDLE, &none);
+}
+
+}  // namespace
+
+StagingBuffer::~StagingBuffer() {
+  if (!memory_.empty()) ::munmap(memory_.data(), memory_.size());
+}
+
+Result<std::span<std::byte>> StagingBuffer::reserve(std::size_t bytes) {
+  if (memory_.size() >= bytes) return memory_.first(bytes);
+  if (!memory_.empty()) ::munmap(memory_.data(), memory_.size());
+  memory_ = {};
+  void* const memory =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    return Error{.code = Code::unavailable,
+                 .message = "no memory for a copy of the state, " + std::to_string(bytes) +
+                            " bytes: " + std::strerror(errno),
+                 .subject = {}};
+  }
+  (void)::madvise(memory, bytes, MADV_HUGEPAGE);  // fewer page faults in the first copy
+  memory_ = {static_cast<std::byte*>(memory), bytes};
+  return memory_;
+}
+
+SaveJob::SaveJob(Inputs inputs)
+    : inputs_(std::move(inputs)),
+      begun_(steady_clock::now()),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+SaveJob::~SaveJob() {
+  const auto end = steady_clock::now() + kUnagreedSaveMax;
+  drive([&] { return is_over_ || steady_clock::now() >= end; });
+}
+
+void SaveJob::run(const std::stop_token& stop) {
+  Result<void> copied;
+  try {
+    copied = copy();
+  } catch (const std::exception& failure) {
+    copied = Error{.code = Code::internal, .message = failure.what(), .subject = {}};
+  }
+  if (!copied) {
+    const std::scoped_lock lock(work_mutex_);
+    fail(copied.error());
+  }
+  {
+    const std::scoped_lock lock(copy_mutex_);
+    is_copied_ = true;
+    if (wait_begun_) stall_ += steady_clock::now() - *wait_begun_;
+  }
+  copied_.notify_all();
+  step_back();
+  while (!stop.stop_requested() && turn()) {}
+}
+
+Result<void> SaveJob::copy() {
+  const auto plan = plan_shards(inputs_.groups, inputs_.order.writers);
+  std::size_t bytes = 0;
+  for (const auto& shard : plan) {
+    if (shard.writer != inputs_.order.writer) continue;
+    for (const auto index : shard.tensors)
+      bytes += inputs_.groups[shard.group].tensors[index].bytes();
+  }
+  auto memory = inputs_.staging.reserve(bytes);
+  if (!memory) return memory.error();
+  std::vector<FileContent> files;
+  std::map<std::string, std::string> indices;
+  std::size_t offset = 0;
+  for (const auto& shard : plan) {
+    const auto& group = inputs_.groups[shard.group];
+    if (shard.tensors.size() < group.tensors.size())
+      indices[index_name(group.stem)] = index_text(inputs_.groups, shard.group, plan);
+    if (shard.writer != inputs_.order.writer) continue;
+    FileContent file{.name = shard.file, .head = {}, .parts = {}};
+    std::vector<TensorBytes> tensors;
+    for (const auto index : shard.tensors) {
+      const auto& tensor = group.tensors[index];
+      const auto target = memory->subspan(offset, tensor.bytes());
+      tensor.copy_to(target);
+      offset += tensor.bytes();
+      tensors.push_back({.name = tensor.name, .shape = tensor.shape, .bytes = target});
+      file.parts.push_back(target);
+    }
+    // "format": "pt" is what Hugging Face's loader asks for.
+    const std::string step = std::to_string(inputs_.order.manifest.step);
+    file.head = safetensors_head(tensors, {{"format", "pt"}, {kStepKey, step}});
+    files.push_back(std::move(file));
+  }
+  const std::scoped_lock lock(work_mutex_);
+  work_ = std::make_unique<SaveWork>(inputs_.order, std::move(files), std::move(indices));
+  return {};
+}
+
+/// With work_mutex_ held.
+void SaveJob::fail(const Error& error) {
+  if (inputs_.order.writer != 0) leave_failure_note(inputs_.order, error);
+  error_ = error;
+  is_over_ = has_failed_ = true;
+}
+
+/// With work_mutex_ held.
+void SaveJob::report() {
+  if (!inputs_.on_committed) return;
+  const std::scoped_lock lock(copy_mutex_);
+  const std::chrono::duration<double> taken = steady_clock::now() - begun_;
+  inputs_.on_committed({.step = inputs_.order.manifest.step,
+                        .path = work_->path(),
+                        .stall_seconds = stall_.count(),
+                        .written_seconds = taken.count()});
+}
+
+void SaveJob::wait_until_copied() {
+  std::unique_lock lock(copy_mutex_);
+  if (is_copied_) return;
+  wait_begun_ = steady_clock::now();
+  copied_.wait(lock, [this] { return is_copied_; });
+}
+
+void SaveJob::add_stall(std::chrono::duration<double> stall) {
+  const std::scoped_lock lock(copy_mutex_);
+  stall_ += stall;
+}
+
+/// One piece of the work. False when nothing is left of it.
+bool SaveJob::turn() {
+  std::unique_lock lock(work_mutex_);
+  if (is_over_) return false;
+  Result<SaveWork::State> state = SaveWork::State::busy;
+  try {
+    state = work_->advance();
+  } catch (const std::exception& failure) {
+    state = Error{.code = Code::internal, .message = failure.what(), .subject = {}};
+  }
+  if (!state) {
+    fail(state.error());
+    return false;
+  }
+  const bool is_first = inputs_.order.writer == 0;
+  if (*state == SaveWork::State::own_done) is_own_done_ = true;
+  if (*state == SaveWork::State::own_done && !is_first) is_over_ = true;
+  if (*state == SaveWork::State::committed) {
+    report();
+    is_over_ = true;
+  }
+  lock.unlock();
+  if (*state == SaveWork::State::waiting) {
+    std::unique_lock pause(copy_mutex_);
+    copied_.wait_for(pause, kLookForNotes);  // nobody tells: the note comes by the file system
+  }
+  return !is_over_;
+}
+
+/// Takes the work over from the thread.
+void SaveJob::drive(const std::function<bool()>& is_enough) {
+  wait_until_copied();
+  thread_.request_stop();
+  while (!is_enough() && turn()) {}
+}
+
+Result<void> SaveJob::finish_own_part() {
+  drive([this] { return is_own_done_ || is_over_; });
+  const std::scoped_lock lock(work_mutex_);
+  // A later failure, if it came from the thread meanwhile, is finish()'s.
+  if (error_ && !is_own_done_) return *error_;
+  return {};
+}
+
+Result<void> SaveJob::finish() {
+  drive([this] { return is_over_.load(); });
+  const std::scoped_lock lock(work_mutex_);
+  if (error_) return *error_;
+  return {};
+}
+
+void SaveJob::abandon() {
+  wait_until_copied();
+  thread_.request_stop();
+  const std::scoped_lock lock(work_mutex_);
+  is_over_ = true;
+}
+
+}  // namespace tj::trainer

@@ -1,0 +1,33 @@
+#include "trainer/checkpoint/save_report.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace tj::trainer {
+using nlohmann::ordered_json;
+
+std::string save_line(const SaveReport& report) {
+  char costs[96];
+  std::snprintf(costs, sizeof costs, " | stall %.1f ms | written in %.2f s",
+                report.stall_seconds * 1e3, report.written_seconds);
+  return "checkpoint " + report.path.string() + costs;
+}
+
+std::string save_json(const SaveReport& report) {
+  const ordered_json document = {{"event", "checkpoint"},
+                                 {"saved_step", report.step},
+                                 {"path", report.path.string()},
+                                 {"stall_ms", report.stall_seconds * 1e3},
+                                 {"written_seconds", report.written_seconds}};
+  return document.dump();
+}
+
+std::string interference_json(const InterferenceReport& report) {
+  const ordered_json document = {{"event", "interference"},
+                                 {"saved_step", report.step},
+                                 {"steps", kInterferenceSteps},
+                                 {"percent", report.percent}};
+  return document.dump();
+}
+
+}  // namespace tj::trainer

@@ -1,0 +1,84 @@
+// One rank's part of writing one checkpoint, in small pieces: whoever has time drives it. Knows the
+// other writers only by the notes they leave in the shared draft folder.
+#pragma once
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "contract/result.h"
+#include "trainer/checkpoint/durable_file.h"
+#include "trainer/checkpoint/folder.h"
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/shard_plan.h"
+
+namespace tj::trainer {
+
+/// How long the first writer waits for the notes of the others once its own part is written.
+inline constexpr std::chrono::seconds kOtherWritersMax{600};
+
+struct SaveOrder {
+  std::filesystem::path out;
+  std::string run_id;  // of this run on all its ranks: a draft of an earlier one is another folder
+  int writer = 0;
+  int writers = 1;
+  Manifest manifest;  // without files
+  RetentionPolicy retention;
+  std::chrono::milliseconds others_max = kOtherWritersMax;
+};
+
+/// A file in the making.
+struct FileContent {
+  std::string name;
+  std::string head;
+  std::vector<std::span<const std::byte>> parts;  // after the head
+};
+
+class SaveWork {
+ public:
+  enum class State {
+    busy,       // there is more to do at once
+    waiting,    // for other writers: look again soon
+    own_done,   // this writer's part is on the disk, and the note about it; the first one goes on
+    committed,  // the checkpoint is there (first writer only)
+  };
+
+  /// The files this writer writes, and all shards of the plan for the index.
+  SaveWork(SaveOrder order, std::vector<FileContent> files,
+           std::map<std::string, std::string> indices);
+
+  /// Does about a megabyte of work. After an error nothing more may be called. The draft of a first
+  /// writer that did not commit goes with the object.
+  Result<State> advance();
+  /// Where it is once committed.
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  Result<State> write_some();
+  Result<State> leave_note();
+  Result<State> gather();
+  Result<State> commit();
+  Result<bool> read_note(int writer);
+
+  SaveOrder order_;
+  std::vector<FileContent> files_;
+  std::map<std::string, std::string> indices_;  // file name -> text, first writer only
+  std::optional<CheckpointDraft> draft_;
+  std::optional<DurableFile> open_;
+  std::size_t file_ = 0;
+  std::size_t part_ = 0;
+  std::size_t offset_ = 0;
+  bool has_written_ = false;
+  int next_note_ = 1;
+  std::optional<std::chrono::steady_clock::time_point> gather_end_;
+  std::map<std::string, FileDigest> digests_;
+  std::filesystem::path path_;
+};
+
+/// What a writer that failed tells the first one. Best effort.
+void leave_failure_note(const SaveOrder& order, const Error& error) noexcept;
+
+}  // namespace tj::trainer

@@ -1,0 +1,76 @@
+#include "trainer/train/early_stop.h"
+
+#include <semaphore.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <mutex>
+#include <thread>
+
+#include "trainer/report/last_words.h"
+#include "trainer/report/progress.h"
+
+namespace tj::trainer {
+namespace {
+
+volatile std::sig_atomic_t caught = 0;
+sem_t arrived;  // a handler may post it
+
+struct Identity {
+  std::mutex mutex;  // guards the rest
+  int rank = 0;
+  int attempt = 0;
+};
+
+Identity& identity() {
+  static auto* const instance = new Identity;  // outlives the thread that reads it
+  return *instance;
+}
+
+void notice(int signal) {
+  caught = signal;
+  ::sem_post(&arrived);
+}
+
+[[noreturn]] void end_when_asked() {
+  while (::sem_wait(&arrived) != 0) {}
+  const Failure failure = interrupted_early(caught);
+  Outcome outcome{.reason = failure.reason, .message = failure.message};
+  {
+    const std::scoped_lock lock(identity().mutex);
+    outcome.rank = identity().rank;
+    outcome.attempt = identity().attempt;
+  }
+  write_last_words(outcome);
+  say_error("trainer: " + failure.message);
+  ::_exit(failure.exit_code);
+}
+
+}  // namespace
+
+void end_at_stop_signals() {
+  ::sem_init(&arrived, /*pshared=*/0, /*value=*/0);
+  std::thread(end_when_asked).detach();  // for as long as the process lives
+  struct sigaction action {};
+  action.sa_handler = notice;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+void introduce_for_stop(const ProcessEnv& env) {
+  const std::scoped_lock lock(identity().mutex);
+  identity().rank = env.rank;
+  identity().attempt = env.attempt;
+}
+
+Failure interrupted_early(int signal) {
+  return {.exit_code = exit_code::kInterrupted,
+          .reason = "Interrupted",
+          .message = (signal == 0 ? std::string("another rank was asked to stop")
+                                  : "asked to stop by signal " + std::to_string(signal)) +
+                     " before the first step; there is nothing to save"};
+}
+
+}  // namespace tj::trainer

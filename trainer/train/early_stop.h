@@ -1,0 +1,18 @@
+// SIGTERM and SIGINT before training: there is nothing to save, so the process says so and ends at
+// once, whatever it waits for.
+#pragma once
+#include "trainer/launch/process_env.h"
+#include "trainer/train/failure.h"
+
+namespace tj::trainer {
+
+/// From here until catch_stop_signals() (stop_request.h) the first of them ends the process with
+/// exit code 75.
+void end_at_stop_signals();
+/// Who says so in the last words; before it is known, nobody.
+void introduce_for_stop(const ProcessEnv& env);
+
+/// How a run ends that was asked to stop before its first step. `signal` 0: another rank was asked.
+Failure interrupted_early(int signal);
+
+}  // namespace tj::trainer
