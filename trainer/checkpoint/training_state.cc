@@ -2,6 +2,8 @@
 
 #include <torch/torch.h>
 
+#include <cstring>
+
 namespace tj::trainer {
 namespace {
 
@@ -14,8 +16,13 @@ StateGroup group_of(const std::string& stem, const std::vector<NamedTensor>& ten
         {.name = name,
          .shape = tensor.sizes().vec(),
          .copy_to = [source = tensor.detach()](std::span<std::byte> bytes) {
-           // Through torch, so that a tensor may lie on another device.
-           torch::from_blob(bytes.data(), source.sizes(), torch::kFloat32).copy_(source);
+           // Not through torch where it can be helped: a copy of its own would start a second team
+           // of OpenMP threads beside the one that trains.
+           if (source.is_cpu()) {
+             std::memcpy(bytes.data(), source.data_ptr(), bytes.size());
+           } else {
+             torch::from_blob(bytes.data(), source.sizes(), torch::kFloat32).copy_(source);
+           }
          }});
   }
   return group;
