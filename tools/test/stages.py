@@ -45,6 +45,7 @@ STAGES = [
     Stage("bench", "the benchmark of the operator, a tenth of it", "tests/bench/operator/run --small", ("build", "cluster"),
           "script"),
     Stage("python-torch", "a Python with torch", "tools/deps python-torch", ("libtorch",), minutes_max=15),
+    Stage("interop", "the trainer against PyTorch's own Python", "tests/interop/run", ("build", "python-torch"), "script"),
     Stage("bench-trainer", "the benchmark of the trainer, a little of it", "tests/bench/trainer/run --small",
           ("build", "python-torch"), "script"),
     Stage("soak", "30 jobs come and go; the operator may not grow", "tests/soak/run --short", ("build", "cluster"), "script"),
