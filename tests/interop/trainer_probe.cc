@@ -36,8 +36,10 @@ int write_logits(const char* const* arguments) {
   const Gpt2 model(found->model, /*seed=*/1);
   std::vector<NamedTensor> tensors;
   append_tensors(tensors, model.names(), model.parameters());
-  if (const auto read = read_initial_weights(arguments[0], targets_of(tensors)); !read)
-    return fail(read.error());
+  const auto read = fill(tensors, [&](std::span<const TensorTarget> targets) {
+    return read_initial_weights(arguments[0], targets);
+  });
+  if (!read) return fail(read.error());
   const at::NoGradGuard no_grad;
   const auto tokens = read_tokens(arguments[1], std::atoll(arguments[2]));
   const auto logits = model.logits(tokens).contiguous();
