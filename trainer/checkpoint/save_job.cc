@@ -1,12 +1,5 @@
 #include "trainer/checkpoint/save_job.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <sys/mman.h>
-
-#include <cerrno>
-#include <cstring>
-
 #include "trainer/checkpoint/safetensors.h"
 
 namespace tj::trainer {
@@ -15,34 +8,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 constexpr milliseconds kLookForNotes{20};
 
-/// Best effort: a thread of no priority runs where nobody else would. There is no way back for it.
-void step_back() {
-  const sched_param none{};
-  (void)::pthread_setschedparam(::pthread_self(), SCHED_IDLE, &none);
-}
-
 }  // namespace
-
-StagingBuffer::~StagingBuffer() {
-  if (!memory_.empty()) ::munmap(memory_.data(), memory_.size());
-}
-
-Result<std::span<std::byte>> StagingBuffer::reserve(std::size_t bytes) {
-  if (memory_.size() >= bytes) return memory_.first(bytes);
-  if (!memory_.empty()) ::munmap(memory_.data(), memory_.size());
-  memory_ = {};
-  void* const memory =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
-    return Error{.code = Code::unavailable,
-                 .message = "no memory for a copy of the state, " + std::to_string(bytes) +
-                            " bytes: " + std::strerror(errno),
-                 .subject = {}};
-  }
-  (void)::madvise(memory, bytes, MADV_HUGEPAGE);  // fewer page faults in the first copy
-  memory_ = {static_cast<std::byte*>(memory), bytes};
-  return memory_;
-}
 
 SaveJob::SaveJob(Inputs inputs)
     : inputs_(std::move(inputs)),
@@ -77,13 +43,8 @@ void SaveJob::run(const std::stop_token& stop) {
 
 Result<void> SaveJob::copy() {
   const auto plan = plan_shards(inputs_.groups, inputs_.order.writers);
-  std::size_t bytes = 0;
-  for (const auto& shard : plan) {
-    if (shard.writer != inputs_.order.writer) continue;
-    for (const auto index : shard.tensors)
-      bytes += inputs_.groups[shard.group].tensors[index].bytes();
-  }
-  auto memory = inputs_.staging.reserve(bytes);
+  auto memory =
+      inputs_.staging.reserve(bytes_of_writer(inputs_.groups, plan, inputs_.order.writer));
   if (!memory) return memory.error();
   std::vector<FileContent> files;
   std::map<std::string, std::string> indices;

@@ -14,25 +14,12 @@
 #include "contract/result.h"
 #include "trainer/checkpoint/save_report.h"
 #include "trainer/checkpoint/save_work.h"
+#include "trainer/checkpoint/staging_buffer.h"
 
 namespace tj::trainer {
 
 /// How long a save may go on once its run has ended without all ranks agreeing how.
 inline constexpr std::chrono::seconds kUnagreedSaveMax{5};
-
-/// Memory for one copy of what this rank writes; kept from save to save.
-class StagingBuffer {
- public:
-  StagingBuffer() = default;
-  ~StagingBuffer();
-  StagingBuffer(const StagingBuffer&) = delete;
-  StagingBuffer& operator=(const StagingBuffer&) = delete;
-  /// What was in it is lost. Fails when there is no such memory.
-  Result<std::span<std::byte>> reserve(std::size_t bytes);
-
- private:
-  std::span<std::byte> memory_;
-};
 
 class SaveJob {
  public:

@@ -27,6 +27,16 @@ std::vector<int> assign(const StateGroup& group, std::vector<std::size_t>& loads
 
 }  // namespace
 
+std::size_t bytes_of_writer(std::span<const StateGroup> groups, std::span<const Shard> plan,
+                            int writer) {
+  std::size_t bytes = 0;
+  for (const auto& shard : plan) {
+    if (shard.writer != writer) continue;
+    for (const auto index : shard.tensors) bytes += groups[shard.group].tensors[index].bytes();
+  }
+  return bytes;
+}
+
 std::string shard_name(const std::string& stem, std::size_t index, std::size_t count) {
   if (count == 1) return stem + ".safetensors";
   char numbers[48];

@@ -21,6 +21,9 @@ struct Shard {
 /// writers (largest first, to whoever has least). A writer has at most one shard of a group.
 std::vector<Shard> plan_shards(std::span<const StateGroup> groups, int writers);
 
+std::size_t bytes_of_writer(std::span<const StateGroup> groups, std::span<const Shard> plan,
+                            int writer);
+
 /// "model.safetensors" of one, else "model-00002-of-00004.safetensors" (`index` from 0).
 std::string shard_name(const std::string& stem, std::size_t index, std::size_t count);
 /// "model.safetensors.index.json"

@@ -59,6 +59,7 @@ class Loop {
                                   .retention = {.keep = plan_.keep, .keep_every = plan_.keep_every},
                                   .run_id = sharing_.run_id,
                                   .is_shared = sharing_.is_shared,
+                                  .saves_midway = plan_.save_every > 0,
                                   .metrics = metrics_file_},
                     state());
     learner_.begin();

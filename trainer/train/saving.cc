@@ -8,6 +8,7 @@
 #include "trainer/checkpoint/interference.h"
 #include "trainer/checkpoint/save_job.h"
 #include "trainer/checkpoint/save_report.h"
+#include "trainer/checkpoint/shard_plan.h"
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/comm/agreement.h"
 #include "trainer/report/progress.h"
@@ -20,7 +21,10 @@ using std::chrono::steady_clock;
 class Saving::Impl {
  public:
   Impl(Communicator& communicator, SavingOptions options, const StateTensors& state)
-      : comm_(communicator), options_(std::move(options)), groups_(state_groups(state)) {}
+      : comm_(communicator), options_(std::move(options)), groups_(state_groups(state)) {
+    if (!options_.saves_midway || !is_writer()) return;
+    staging_.prepare(bytes_of_writer(groups_, plan_shards(groups_, writers()), comm_.rank()));
+  }
 
   void begin(const Manifest& manifest) {
     const auto begun = steady_clock::now();
@@ -31,7 +35,7 @@ class Saving::Impl {
         SaveJob::Inputs{.order = {.out = options_.out,
                                   .run_id = options_.run_id,
                                   .writer = comm_.rank(),
-                                  .writers = options_.is_shared ? comm_.world_size() : 1,
+                                  .writers = writers(),
                                   .manifest = manifest,
                                   .retention = options_.retention},
                         .groups = groups_,
@@ -74,6 +78,7 @@ class Saving::Impl {
   std::unique_ptr<SaveJob> job;
 
  private:
+  int writers() const { return options_.is_shared ? comm_.world_size() : 1; }
   bool is_writer() const { return comm_.rank() == 0 || options_.is_shared; }
 
   /// One save at a time. False when the earlier one has failed: then there is no next.

@@ -20,6 +20,7 @@ struct SavingOptions {
   RetentionPolicy retention;
   std::string run_id;             // the same on all ranks of this run
   bool is_shared = false;         // all ranks write, else rank 0 alone
+  bool saves_midway = false;      // not only at the end, when there is nothing to disturb
   std::filesystem::path metrics;  // rank 0 appends what a save cost
 };
 
