@@ -11,8 +11,8 @@
 
 namespace tj::trainer {
 namespace {
-/// Whoever wants memory for training waits for one such piece, as the kernel's lock is the same. For
-/// the same reason the thread doesn't step back: it would hold that lock and not run.
+/// Whoever wants memory for training waits for one such piece, as the kernel's lock is the same.
+/// Hence the thread doesn't step back either: it would hold that lock and not run.
 constexpr std::size_t kPieceBytes = 2 << 20;
 }  // namespace
 
