@@ -1,5 +1,8 @@
 #include "trainer/checkpoint/save_job.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 #include "trainer/checkpoint/safetensors.h"
 
 namespace tj::trainer {
@@ -7,6 +10,12 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 constexpr milliseconds kLookForNotes{20};
+
+/// Best effort: this thread then runs where no other would. There is no way back for it.
+void step_back() {
+  const sched_param none{};
+  (void)::pthread_setschedparam(::pthread_self(), SCHED_IDLE, &none);
+}
 
 }  // namespace
 

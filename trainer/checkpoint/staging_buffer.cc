@@ -1,7 +1,5 @@
 #include "trainer/checkpoint/staging_buffer.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -15,11 +13,6 @@ namespace {
 /// Hence the thread doesn't step back either: it would hold that lock and not run.
 constexpr std::size_t kPieceBytes = 2 << 20;
 }  // namespace
-
-void step_back() {
-  const sched_param none{};
-  (void)::pthread_setschedparam(::pthread_self(), SCHED_IDLE, &none);
-}
 
 StagingBuffer::~StagingBuffer() { release(); }
 

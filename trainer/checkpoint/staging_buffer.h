@@ -28,7 +28,4 @@ class StagingBuffer {
   std::jthread preparing_;
 };
 
-/// Best effort: this thread then runs where no other would. There is no way back for it.
-void step_back();
-
 }  // namespace tj::trainer

@@ -37,6 +37,14 @@ std::optional<Failure> agree(Communicator& communicator, const std::optional<Fai
                  .message = "rank " + std::to_string(rank) + ": " + words.substr(line_end + 1)};
 }
 
+std::vector<double> sum_over_ranks(Communicator& communicator, const std::vector<double>& mine) {
+  if (communicator.world_size() == 1) return mine;
+  auto tensor = torch::tensor(mine, torch::kFloat64);
+  communicator.all_reduce_sum(tensor);
+  const auto* const sums = tensor.data_ptr<double>();
+  return {sums, sums + mine.size()};
+}
+
 std::string shared_text(Communicator& communicator, const std::string& text, int root) {
   if (communicator.world_size() == 1) return text;
   auto length = torch::tensor({static_cast<std::int64_t>(text.size())}, torch::kInt64);

@@ -40,8 +40,8 @@ std::string explain(const LaunchPlan& plan, std::span<const Setting> network) {
   if (id.is_ambiguous) {
     text +=
         "WORLD_SIZE is taken as the number of workers, but may count processes: trainer launch "
-        "asks "
-        "all launchers, or --convention workers or --convention processes says it\n";
+        "asks all "
+        "launchers, or --convention workers or --convention processes says it\n";
   }
   return text;
 }

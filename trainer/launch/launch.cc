@@ -69,9 +69,8 @@ Result<LaunchPlan> settle(LaunchPlan plan, SignalQueue& signals) {
   const Endpoint master{id.master_addr.value, id.master_port.value};
   say("WORLD_SIZE is " + std::to_string(id.worker_count.value) + ", with " +
       std::to_string(plan.gpus) +
-      " GPUs here: it may count workers or processes; asking all "
-      "launchers at " +
-      master.host + ":" + std::to_string(master.port));
+      " GPUs here: it may count workers or processes; asking all launchers at " + master.host +
+      ":" + std::to_string(master.port));
   const auto decision =
       exchange_claims({.mine = {.world_size = id.worker_count.value,
                                 .rank = id.worker_index.value,

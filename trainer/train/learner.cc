@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "trainer/comm/agreement.h"
 #include "trainer/train/gradients.h"
 
 namespace tj::trainer {
@@ -111,11 +112,8 @@ UpdateOutcome Learner::update(double lr, std::int64_t targets_of_step) {
 
 double Learner::step_loss(std::int64_t targets_of_step) {
   // Every shard's sum was made by one rank, so that the sum over ranks keeps its bits.
-  auto shared = torch::tensor(shard_losses_, torch::kFloat64);
-  comm_.all_reduce_sum(shared);
-  const auto* const sums = shared.data_ptr<double>();
-  const double sum = std::accumulate(sums, sums + shard_losses_.size(), 0.0);
-  return sum / static_cast<double>(targets_of_step);
+  const auto sums = sum_over_ranks(comm_, shard_losses_);
+  return std::accumulate(sums.begin(), sums.end(), 0.0) / static_cast<double>(targets_of_step);
 }
 
 void Learner::clear_gradients() {

@@ -40,6 +40,7 @@ class Learner {
   const Gpt2& model() const { return model_; }
   AdamW& optimizer() { return optimizer_; }
   LossScale& loss_scale() { return loss_scale_; }
+  const LossScale& loss_scale() const { return loss_scale_; }
   /// Of the weights, in their order; empty when the plan has none.
   const std::vector<at::Tensor>& averages() const { return averages_; }
 

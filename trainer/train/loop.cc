@@ -9,6 +9,7 @@
 #include "trainer/comm/agreement.h"
 #include "trainer/data/batch_reader.h"
 #include "trainer/report/progress.h"
+#include "trainer/train/early_stop.h"
 #include "trainer/train/learner.h"
 #include "trainer/train/resume.h"
 #include "trainer/train/saving.h"
@@ -146,20 +147,22 @@ class Loop {
     for (const auto& pass : passes)
       targets += static_cast<double>(learner_.model().target_count(pass.tokens));
     const double has_failed = pending_ || saving_->has_failed() ? 1.0 : 0.0;
-    const auto shared = summed({targets, stop_signal() != 0 ? 1.0 : 0.0, has_failed});
+    const auto shared =
+        sum_over_ranks(comm_, {targets, stop_signal() != 0 ? 1.0 : 0.0, has_failed});
     if (shared[2] > 0) return StepEnd::save_failed;
     if (shared[1] > 0) return StepEnd::stopped;
     const auto targets_of_step = static_cast<std::int64_t>(shared[0]);
     if (targets_of_step == 0) throw BadDataError(nothing_counts());
     for (const auto& pass : passes) {
       const bool is_first_pass = &pass == &passes.front();
-      if (!is_first_pass && summed({stop_signal() != 0 ? 1.0 : 0.0})[0] > 0)
+      if (!is_first_pass && sum_over_ranks(comm_, {stop_signal() != 0 ? 1.0 : 0.0})[0] > 0)
         return StepEnd::stopped;
       learner_.pass(pass.tokens, pass.first_sample, targets_of_step);
     }
     lr_ = learning_rate(plan_.schedule, step_);
     saving_->wait_until_copied();
     outcome_ = learner_.update(lr_, targets_of_step);
+    if (std::isfinite(outcome_.loss)) loss_ = outcome_.loss;
     next_sample_ += plan_.batch_size;
     ++step_;
     return StepEnd::done;
@@ -181,15 +184,6 @@ class Loop {
       passes.push_back({tokens.to(device, torch::kInt64), batch->first_sample});
     }
     return passes;
-  }
-
-  /// Collective: the sum over the ranks.
-  std::vector<double> summed(const std::vector<double>& mine) {
-    if (comm_.world_size() == 1) return mine;
-    auto tensor = torch::tensor(mine, torch::kFloat64);
-    comm_.all_reduce_sum(tensor);
-    const auto* const sums = tensor.data_ptr<double>();
-    return {sums, sums + mine.size()};
   }
 
   std::string nothing_counts() const {
@@ -235,42 +229,43 @@ class Loop {
     return std::nullopt;
   }
 
-  /// What ends the run when the step's numbers are not finite, and what is only said.
-  std::optional<Failure> not_finite() {
-    if (outcome_.is_applied) {
-      loss_ = outcome_.loss;
-      return std::nullopt;
-    }
+  /// What ends the run when the step's numbers are not finite. An overflow of fp16 is only said.
+  std::optional<Failure> not_finite() const {
+    if (outcome_.is_applied) return std::nullopt;
     const std::string step = "step " + std::to_string(step_);
-    const bool overflowed = plan_.precision == Precision::fp16 && std::isfinite(outcome_.loss);
-    const double scale = learner_.loss_scale().scale;
-    if (overflowed && scale >= kLossScaleMin) {
-      loss_ = outcome_.loss;
-      if (is_first())
-        say(step + ": a gradient overflowed fp16; the weights stay, the loss scale is now " +
-            number_text(scale));
-      return std::nullopt;
+    if (!std::isfinite(outcome_.loss))
+      return diverged("the loss of " + step + " is " + number_text(outcome_.loss));
+    if (plan_.precision != Precision::fp16)
+      return diverged("the gradient of " + step + " is " + number_text(outcome_.gradient_norm));
+    const std::string scale = number_text(learner_.loss_scale().scale);
+    if (learner_.loss_scale().scale < kLossScaleMin) {
+      return not_finite_failure("gradients of " + step + " overflow fp16 even at the loss scale " +
+                                scale + "; --precision bf16 has more range");
     }
-    const std::string cause =
-        overflowed ? "gradients of " + step + " overflow fp16 even at the loss scale " +
-                         number_text(scale) + "; --precision bf16 has more range"
-                   : (std::isfinite(outcome_.loss)
-                          ? "the gradient of " + step + " is " + number_text(outcome_.gradient_norm)
-                          : "the loss of " + step + " is " + number_text(outcome_.loss)) +
-                         "; --lr is " + number_text(plan_.schedule.lr) + " and should be lower";
-    return Failure{.exit_code = exit_code::kBadConfig, .reason = "LossNotFinite", .message = cause};
+    if (is_first())
+      say(step + ": a gradient overflowed fp16; the weights stay, the loss scale is now " + scale);
+    return std::nullopt;
+  }
+
+  Failure diverged(const std::string& what) const {
+    return not_finite_failure(what + "; --lr is " + number_text(plan_.schedule.lr) +
+                              " and should be lower");
+  }
+
+  static Failure not_finite_failure(const std::string& cause) {
+    return {.exit_code = exit_code::kBadConfig, .reason = "LossNotFinite", .message = cause};
   }
 
   Failure interrupted() const {
     const int signal = stop_signal();
+    if (step_ == 0) return interrupted_early(signal);
     return {.exit_code = exit_code::kInterrupted,
             .reason = "Interrupted",
             .message = (signal == 0 ? std::string("another rank was asked to stop")
                                     : "asked to stop by signal " + std::to_string(signal)) +
-                       (step_ == 0 ? std::string("; no step was done yet, there is nothing to save")
-                                   : "; step " + std::to_string(step_) + " of " +
-                                         std::to_string(plan_.schedule.steps) +
-                                         " is saved, --resume goes on from there")};
+                       "; step " + std::to_string(step_) + " of " +
+                       std::to_string(plan_.schedule.steps) +
+                       " is saved, --resume goes on from there"};
   }
 
   std::optional<Failure> finish(const std::string& how) const {

@@ -11,11 +11,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <map>
 #include <sstream>
 
+#include "tests/trainer/golden_cases.h"
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/comm/network_facts.h"
 
@@ -76,31 +75,7 @@ std::string answer_to(Case& c) {
 }
 
 TEST(Network, each_machine_gives_the_variables_and_the_sentence) {
-  const std::string path = TJ_SOURCE_DIR "/tests/golden/comm/networks.txt";
-  std::ifstream file(path);
-  ASSERT_TRUE(file) << path;
-  std::string expected;
-  std::string actual;
-  std::optional<Case> c(std::in_place);
-  int cases = 0;
-  bool is_answer = false;
-  for (std::string line; std::getline(file, line);) {
-    expected += line + "\n";
-    if (line.empty()) c.emplace();
-    is_answer = is_answer && !line.empty();
-    if (is_answer) continue;
-    actual += line + "\n";
-    if (line != "----") {
-      read_line(line, *c);
-      continue;
-    }
-    actual += answer_to(*c);
-    is_answer = true;
-    ++cases;
-  }
-  EXPECT_GE(cases, 15);
-  if (std::getenv("TJ_UPDATE_GOLDEN")) std::ofstream(path) << actual;
-  EXPECT_EQ(actual, expected);
+  expect_golden_cases<Case>("comm/networks.txt", 15, read_line, answer_to);
 }
 
 TEST(Network, without_a_gpu_gloo_alone_is_named_with_the_reason) {

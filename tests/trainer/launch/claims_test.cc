@@ -9,10 +9,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <sstream>
 
+#include "tests/trainer/golden_cases.h"
 namespace tj::trainer {
 namespace {
 
@@ -64,31 +63,7 @@ std::string answer_to(const Case& c) {
 }
 
 TEST(Claims, each_set_gives_the_verdict_and_its_reason) {
-  const std::string path = TJ_SOURCE_DIR "/tests/golden/launch/claims.txt";
-  std::ifstream file(path);
-  ASSERT_TRUE(file) << path;
-  std::string expected;
-  std::string actual;
-  Case c;
-  int cases = 0;
-  bool is_answer = false;
-  for (std::string line; std::getline(file, line);) {
-    expected += line + "\n";
-    if (line.empty()) c = Case{};
-    is_answer = is_answer && !line.empty();
-    if (is_answer) continue;
-    actual += line + "\n";
-    if (line != "----") {
-      read_line(line, c);
-      continue;
-    }
-    actual += answer_to(c);
-    is_answer = true;
-    ++cases;
-  }
-  EXPECT_GE(cases, 16);
-  if (std::getenv("TJ_UPDATE_GOLDEN")) std::ofstream(path) << actual;
-  EXPECT_EQ(actual, expected);
+  expect_golden_cases<Case>("launch/claims.txt", 16, read_line, answer_to);
 }
 
 Identity ambiguous(int world_size, int rank) {

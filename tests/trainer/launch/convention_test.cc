@@ -8,12 +8,11 @@
 // TJ_UPDATE_GOLDEN=1 writes the file anew; reviewing the difference is the work.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
 
+#include "tests/trainer/golden_cases.h"
 #include "trainer/launch/explain.h"
 #include "trainer/launch/options.h"
 
@@ -78,31 +77,7 @@ std::string answer_to(const Case& c) {
 }
 
 TEST(Conventions, each_environment_gives_the_decision_and_its_explanation) {
-  const std::string path = TJ_SOURCE_DIR "/tests/golden/launch/conventions.txt";
-  std::ifstream file(path);
-  ASSERT_TRUE(file) << path;
-  std::string expected;
-  std::string actual;
-  Case c;
-  int cases = 0;
-  bool is_answer = false;
-  for (std::string line; std::getline(file, line);) {
-    expected += line + "\n";
-    if (line.empty()) c = Case{};
-    is_answer = is_answer && !line.empty();
-    if (is_answer) continue;
-    actual += line + "\n";
-    if (line != "----") {
-      read_line(line, c);
-      continue;
-    }
-    actual += answer_to(c);
-    is_answer = true;
-    ++cases;
-  }
-  EXPECT_GE(cases, 60);
-  if (std::getenv("TJ_UPDATE_GOLDEN")) std::ofstream(path) << actual;
-  EXPECT_EQ(actual, expected);
+  expect_golden_cases<Case>("launch/conventions.txt", 60, read_line, answer_to);
 }
 
 /// What worker `index` of `count`, with `nproc` processes, finds under each convention.
