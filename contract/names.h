@@ -33,7 +33,12 @@ inline constexpr const char* kEnvNodeName = "NODE_NAME";
 inline constexpr const char* kEnvTerminationLog = "TRAININGJOB_TERMINATION_LOG";
 inline constexpr const char* kTerminationLogDefault = "/dev/termination-log";
 
+// On the job or its pod template, read by the operator: where rank 0 serves /progress, or "off".
+inline constexpr const char* kAnnotationProgressPort = "kubebrain.io/progress-port";
+inline constexpr const char* kProgressPath = "/progress";
+
 inline constexpr int kMasterPortDefault = 29500;
+inline constexpr int kProgressPortDefault = 29600;  // of our trainer, in a pod
 inline constexpr int kDnsLabelMax = 63;  // RFC 1035, also the limit of a label's value
 
 /// `<job>-worker-<index>`: the pod of one rank.
