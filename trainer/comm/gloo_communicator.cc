@@ -56,6 +56,7 @@ class GlooCommunicator final : public Communicator {
 
   void all_reduce_sum(at::Tensor& tensor) override {
     std::vector<at::Tensor> tensors{tensor};
+    const auto timed = options_.clock->collective("all-reduce");
     wait([&] { return backend_of(tensor).allreduce(tensors, c10d::AllreduceOptions()); });
   }
 
@@ -63,11 +64,13 @@ class GlooCommunicator final : public Communicator {
     std::vector<at::Tensor> tensors{tensor};
     c10d::BroadcastOptions broadcast_options;
     broadcast_options.rootRank = root;
+    const auto timed = options_.clock->collective("broadcast");
     wait([&] { return backend_of(tensor).broadcast(tensors, broadcast_options); });
   }
 
   void exchange(const at::Tensor& out, at::Tensor& in, int peer) override {
     if (out.is_cuda()) return exchange_through_host(out, in, peer);
+    const auto timed = options_.clock->collective("exchange");
     std::vector<at::Tensor> outgoing{out}, incoming{in};
     const auto is_empty = [](const at::Tensor& tensor) { return tensor.numel() == 0; };
     // Both are under way before either is waited for, or two ranks would wait for each other.

@@ -8,10 +8,12 @@
 #include "trainer/comm/accelerator.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/comm/peers.h"
+#include "trainer/watch/phase_clock.h"
 
 namespace tj::trainer {
 
 struct GlooOptions {
+  PhaseClock* clock = nullptr;  // of this rank: hears of each collective; never null
   int rank = 0;
   int world_size = 1;
   std::string address;                       // numeric, of this rank: where the others connect to

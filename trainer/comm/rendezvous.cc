@@ -43,9 +43,11 @@ std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin
 
 class Meeting {
  public:
-  Meeting(const ProcessEnv& env, const Accelerator& accelerator, milliseconds timeout)
+  Meeting(const ProcessEnv& env, const Accelerator& accelerator, PhaseClock& clock,
+          milliseconds timeout)
       : env_(env),
         accelerator_(accelerator),
+        clock_(clock),
         timeout_(timeout),
         deadline_(steady_clock::now() + timeout) {}
 
@@ -99,7 +101,8 @@ class Meeting {
     } else {
       joined.collectives = describe_collectives(network, accelerator_.text);
     }
-    const GlooOptions options{.rank = env_.rank,
+    const GlooOptions options{.clock = &clock_,
+                              .rank = env_.rank,
                               .world_size = env_.world_size,
                               .address = facts.address,
                               .interfaces = chosen_interfaces(process_env),
@@ -324,6 +327,7 @@ class Meeting {
 
   const ProcessEnv& env_;
   const Accelerator& accelerator_;
+  PhaseClock& clock_;
   milliseconds timeout_;
   Deadline deadline_;
   StorePtr store_;
@@ -332,8 +336,8 @@ class Meeting {
 }  // namespace
 
 std::variant<Joined, Failure> rendezvous(const ProcessEnv& env, const Accelerator& accelerator,
-                                         milliseconds timeout) {
-  if (env.world_size > 1) return Meeting(env, accelerator, timeout).hold();
+                                         PhaseClock& clock, milliseconds timeout) {
+  if (env.world_size > 1) return Meeting(env, accelerator, clock, timeout).hold();
   return Joined{.communicator = make_single_communicator(),
                 .collectives = "collectives: none, a single rank: " + accelerator.text,
                 .network = {}};

@@ -12,6 +12,7 @@
 #include "trainer/launch/process_env.h"
 #include "trainer/report/settings.h"
 #include "trainer/train/failure.h"
+#include "trainer/watch/phase_clock.h"
 
 namespace tj::trainer {
 
@@ -21,8 +22,9 @@ struct Joined {
   std::vector<Setting> network;  // rows of the start-up table
 };
 
-/// One rank alone needs no network. Sets the variables of choose_network() for NCCL.
+/// One rank alone needs no network. Sets the variables of choose_network() for NCCL. `clock` must
+/// outlive the communicator, whose collectives it hears of.
 std::variant<Joined, Failure> rendezvous(const ProcessEnv& env, const Accelerator& accelerator,
-                                         std::chrono::milliseconds timeout);
+                                         PhaseClock& clock, std::chrono::milliseconds timeout);
 
 }  // namespace tj::trainer

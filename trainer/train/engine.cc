@@ -190,7 +190,8 @@ int run(TrainPlan plan, const ProcessEnv& env) {
   if (!found) inputs.failure = bad_config(found.error());
   const milliseconds patience = plan.rendezvous_timeout;
   const auto begun = steady_clock::now();
-  auto met = rendezvous(env, accelerator,
+  PhaseClock clock;
+  auto met = rendezvous(env, accelerator, clock,
                         inputs.failure ? std::min(patience, kRendezvousAfterFailure) : patience);
   if (const auto* const failure = std::get_if<Failure>(&met))
     return fail(inputs.failure.value_or(*failure), env, {});
@@ -212,7 +213,8 @@ int run(TrainPlan plan, const ProcessEnv& env) {
       end = train({.plan = plan,
                    .source = *inputs.source,
                    .communicator = communicator,
-                   .sharing = sharing});
+                   .sharing = sharing,
+                   .clock = clock});
     }
   } catch (const PeerLostError& lost) {
     end = {.failure = peer_lost(lost), .is_agreed = false};

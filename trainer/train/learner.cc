@@ -28,9 +28,10 @@ std::vector<UpdateRule> rules_of(const TrainPlan& plan) {
 
 }  // namespace
 
-Learner::Learner(const TrainPlan& plan, Communicator& communicator)
+Learner::Learner(const TrainPlan& plan, Communicator& communicator, PhaseClock& clock)
     : plan_(plan),
       comm_(communicator),
+      clock_(clock),
       model_(plan.model, plan.seed, compute_of(plan)),
       optimizer_(model_.parameters(), plan.optimizer, rules_of(plan)),
       shard_losses_(static_cast<std::size_t>(std::max<std::int64_t>(1, plan.logical_shards))) {
@@ -62,7 +63,7 @@ void Learner::pass(const at::Tensor& tokens, std::int64_t first_sample,
 
 void Learner::pass_overlapped(const at::Tensor& tokens, std::int64_t first_sample, double factor) {
   if (passes_done_ + 1 == plan_.accumulation) sync_->before_last_pass();
-  const auto loss = model_.loss_sum(tokens, first_sample);
+  const auto loss = forward(tokens, first_sample);
   // The sync takes the mean over the ranks; what is wanted is the sum.
   const auto scaled = loss * (factor * comm_.world_size());
   try {
@@ -74,14 +75,18 @@ void Learner::pass_overlapped(const at::Tensor& tokens, std::int64_t first_sampl
   shard_losses_[0] += loss.item<double>();
 }
 
+at::Tensor Learner::forward(const at::Tensor& tokens, std::int64_t first_sample) {
+  const auto timed = clock_.time(Section::forward);
+  return model_.loss_sum(tokens, first_sample);
+}
+
 void Learner::pass_by_shards(const at::Tensor& tokens, std::int64_t first_sample, double factor) {
   const std::int64_t rows = plan_.batch_size / plan_.logical_shards;
   const std::int64_t shards = tokens.size(0) / rows;
   const std::int64_t first_shard = (comm_.rank() * plan_.accumulation + passes_done_) * shards;
   for (std::int64_t shard = 0; shard < shards; ++shard) {
     shard_tree_->clear();
-    const auto loss =
-        model_.loss_sum(tokens.narrow(0, shard * rows, rows), first_sample + shard * rows);
+    const auto loss = forward(tokens.narrow(0, shard * rows, rows), first_sample + shard * rows);
     (loss * factor).backward();
     shard_tree_->add_shard();
     shard_losses_[static_cast<std::size_t>(first_shard + shard)] = loss.item<double>();

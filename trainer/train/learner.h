@@ -11,6 +11,7 @@
 #include "trainer/train/loss_scale.h"
 #include "trainer/train/plan.h"
 #include "trainer/train/shard_tree.h"
+#include "trainer/watch/phase_clock.h"
 
 namespace tj::trainer {
 
@@ -23,7 +24,7 @@ struct UpdateOutcome {
 class Learner {
  public:
   /// Initial weights by the plan's seed. Needs a plan with its vocabulary settled.
-  Learner(const TrainPlan& plan, Communicator& communicator);
+  Learner(const TrainPlan& plan, Communicator& communicator, PhaseClock& clock);
   ~Learner();
 
   /// Call once the state is what training begins with, the same on all ranks.
@@ -47,12 +48,14 @@ class Learner {
  private:
   void pass_overlapped(const at::Tensor& tokens, std::int64_t first_sample, double factor);
   void pass_by_shards(const at::Tensor& tokens, std::int64_t first_sample, double factor);
+  at::Tensor forward(const at::Tensor& tokens, std::int64_t first_sample);
   double step_loss(std::int64_t targets_of_step);
   void clear_gradients();
   std::vector<at::Tensor> gradients() const;
 
   const TrainPlan& plan_;
   Communicator& comm_;
+  PhaseClock& clock_;
   Gpt2 model_;
   AdamW optimizer_;
   LossScale loss_scale_;

@@ -31,7 +31,8 @@ class Loop {
         space_{.seed = plan_.seed,
                .token_count = source_.token_count(),
                .sequence_tokens = plan_.model.context},
-        learner_(plan_, comm_),
+        clock_(inputs.clock),
+        learner_(plan_, comm_, clock_),
         metrics_file_(std::filesystem::path(plan_.out) / "metrics.jsonl") {}
 
   LoopEnd run() {
@@ -117,13 +118,14 @@ class Loop {
     while (step_ < steps) {
       const auto begun = steady_clock::now();
       const auto went = train_step();
+      clock_.enter(Phase::step);  // the first step is part of the start
       if (went == StepEnd::save_failed) return failed_save();
       if (went == StepEnd::stopped) {
         if (auto failure = save()) return failure;
         break;
       }
       if (auto failure = not_finite()) {
-        const auto unsaved = saving_->finish();  // what is being saved is not lost
+        const auto unsaved = finish_saving();  // what is being saved is not lost
         return unsaved ? unsaved : failure;
       }
       const std::chrono::duration<double> taken = steady_clock::now() - begun;
@@ -133,7 +135,7 @@ class Loop {
         if (auto failure = save()) return failure;
       }
     }
-    if (auto failure = saving_->finish()) return failure;
+    if (auto failure = finish_saving()) return failure;
     if (step_ < steps) return interrupted();
     return finish("finished " + std::to_string(steps) + " steps");
   }
@@ -165,6 +167,7 @@ class Loop {
     if (std::isfinite(outcome_.loss)) loss_ = outcome_.loss;
     next_sample_ += plan_.batch_size;
     ++step_;
+    clock_.step_done(step_);
     return StepEnd::done;
   }
 
@@ -176,6 +179,7 @@ class Loop {
   std::vector<Pass> read_passes() {
     std::vector<Pass> passes;
     const auto device = learner_.model().parameters().front().device();
+    const auto timed = clock_.time(Section::data);
     for (std::int64_t pass = 0; pass < plan_.accumulation; ++pass) {
       auto batch = batches_->next();
       if (!batch) throw BadDataError(describe(batch.error()));
@@ -218,14 +222,21 @@ class Loop {
   /// Some rank could not write: what all say about it.
   std::optional<Failure> failed_save() {
     if (auto failure = agree(comm_, pending_)) return failure;
+    return finish_saving();
+  }
+
+  std::optional<Failure> finish_saving() {
+    clock_.enter(Phase::save);
     return saving_->finish();
   }
 
   std::optional<Failure> save() {
     if (saved_step_ == step_) return std::nullopt;
     saved_step_ = step_;
+    clock_.enter(Phase::save);
     if (auto failure = agree(comm_, pending_)) return failure;
     saving_->begin(place());
+    clock_.enter(Phase::step);
     return std::nullopt;
   }
 
@@ -283,6 +294,7 @@ class Loop {
   Communicator& comm_;
   const OutSharing& sharing_;
   SampleSpace space_;
+  PhaseClock& clock_;
   Learner learner_;
   std::optional<Saving> saving_;
   std::optional<BatchReader> batches_;

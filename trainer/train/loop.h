@@ -8,6 +8,7 @@
 #include "trainer/train/failure.h"
 #include "trainer/train/out_sharing.h"
 #include "trainer/train/plan.h"
+#include "trainer/watch/phase_clock.h"
 
 namespace tj::trainer {
 
@@ -16,6 +17,7 @@ struct LoopInputs {
   const TokenSource& source;
   Communicator& communicator;
   const OutSharing& sharing;
+  PhaseClock& clock;
 };
 
 struct LoopEnd {

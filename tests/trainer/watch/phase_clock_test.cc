@@ -1,0 +1,66 @@
+#include "trainer/watch/phase_clock.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace tj::trainer {
+namespace {
+
+TEST(PhaseClock, tells_phase_step_and_collective) {
+  PhaseClock clock;
+  EXPECT_STREQ(to_string(clock.seen().phase), "start");
+  clock.enter(Phase::step);
+  clock.step_done(7);
+  {
+    const auto timed = clock.collective("all-reduce");
+    const Seen seen = clock.seen();
+    EXPECT_EQ(seen.phase, Phase::step);
+    EXPECT_EQ(seen.step, 7);
+    EXPECT_EQ(seen.collectives, 1);
+    EXPECT_EQ(seen.collective, "all-reduce");
+    EXPECT_TRUE(seen.is_in_collective);
+  }
+  EXPECT_FALSE(clock.seen().is_in_collective);
+}
+
+/// Spins until the clock itself says that `seconds` have passed.
+void wait_still(const PhaseClock& clock, double seconds) {
+  while (clock.seen().still_seconds < seconds) std::this_thread::yield();
+}
+
+TEST(PhaseClock, stands_still_until_something_happens) {
+  PhaseClock clock;
+  wait_still(clock, 0.02);
+  clock.beat();
+  EXPECT_LT(clock.seen().still_seconds, 0.02);
+  wait_still(clock, 0.02);
+  { const auto timed = clock.time(Section::data); }
+  EXPECT_LT(clock.seen().still_seconds, 0.02);
+}
+
+TEST(PhaseClock, adds_up_each_section) {
+  PhaseClock clock;
+  for (int pass = 0; pass < 2; ++pass) {
+    const auto timed = clock.time(Section::forward);
+    clock.beat();
+    wait_still(clock, 0.01);
+  }
+  {
+    const auto timed = clock.collective("broadcast");
+    wait_still(clock, 0.01);
+  }
+  const Seen seen = clock.seen();
+  EXPECT_GE(seen.forward_seconds, 0.02);
+  EXPECT_GE(seen.collective_seconds, 0.01);
+  EXPECT_EQ(seen.data_seconds, 0);
+}
+
+TEST(PhaseClock, names_come_back) {
+  for (const Phase phase : {Phase::start, Phase::step, Phase::save, Phase::end})
+    EXPECT_EQ(phase_from(to_string(phase)), phase);
+  EXPECT_EQ(phase_from("lunch"), Phase::start);
+}
+
+}  // namespace
+}  // namespace tj::trainer

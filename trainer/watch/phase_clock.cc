@@ -1,0 +1,69 @@
+#include "trainer/watch/phase_clock.h"
+
+#include <array>
+
+namespace tj::trainer {
+namespace {
+constexpr std::array kPhaseNames{"start", "step", "save", "end"};
+}
+
+const char* to_string(Phase phase) { return kPhaseNames[static_cast<std::size_t>(phase)]; }
+
+Phase phase_from(const std::string& name) {
+  for (std::size_t index = 0; index < kPhaseNames.size(); ++index) {
+    if (name == kPhaseNames[index]) return static_cast<Phase>(index);
+  }
+  return Phase::start;
+}
+
+void PhaseClock::enter(Phase phase) {
+  const std::scoped_lock lock(mutex_);
+  seen_.phase = phase;
+  moved();
+}
+
+void PhaseClock::step_done(std::int64_t step) {
+  const std::scoped_lock lock(mutex_);
+  seen_.step = step;
+  moved();
+}
+
+void PhaseClock::beat() {
+  const std::scoped_lock lock(mutex_);
+  moved();
+}
+
+PhaseClock::Scope PhaseClock::collective(const char* name) {
+  {
+    const std::scoped_lock lock(mutex_);
+    ++seen_.collectives;
+    seen_.collective = name;
+    seen_.is_in_collective = true;
+    moved();
+  }
+  return {*this, Section::collective};
+}
+
+void PhaseClock::leave(Section section, std::chrono::steady_clock::duration taken) {
+  const double seconds = std::chrono::duration<double>(taken).count();
+  const std::scoped_lock lock(mutex_);
+  switch (section) {
+    case Section::data: seen_.data_seconds += seconds; break;
+    case Section::forward: seen_.forward_seconds += seconds; break;
+    case Section::collective:
+      seen_.collective_seconds += seconds;
+      seen_.is_in_collective = false;
+      break;
+  }
+  moved();
+}
+
+Seen PhaseClock::seen() const {
+  const std::scoped_lock lock(mutex_);
+  Seen seen = seen_;
+  seen.still_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - moved_at_).count();
+  return seen;
+}
+
+}  // namespace tj::trainer

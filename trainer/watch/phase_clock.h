@@ -1,0 +1,74 @@
+// What the training thread is doing and since when. It writes; the watchdog and the progress server
+// read, from their own threads.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace tj::trainer {
+
+enum class Phase { start, step, save, end };
+/// "start", "step", "save", "end": as in the progress document.
+const char* to_string(Phase phase);
+/// The phase of that name; `start` of any other.
+Phase phase_from(const std::string& name);
+
+/// Parts of a step whose time is counted.
+enum class Section {
+  data,        // waiting for the next batch
+  forward,     // of all passes: this rank's own speed, as nobody is waited for
+  collective,  // the training thread waits for other ranks
+};
+
+struct Seen {
+  Phase phase = Phase::start;
+  double still_seconds = 0;      // since the training thread last did anything that is counted here
+  std::int64_t step = 0;         // finished steps
+  std::int64_t collectives = 0;  // begun
+  std::string collective;        // the last one begun: "all-reduce"
+  bool is_in_collective = false;
+  double data_seconds = 0;  // totals
+  double forward_seconds = 0;
+  double collective_seconds = 0;
+};
+
+class PhaseClock {
+ public:
+  void enter(Phase phase);
+  /// `step` optimizer steps are finished.
+  void step_done(std::int64_t step);
+  /// Still moving: a pass, a batch, a file.
+  void beat();
+
+  /// Adds its own life time to the section; a collective counts as a section of that name.
+  class Scope {
+   public:
+    Scope(PhaseClock& clock, Section section) : clock_(clock), section_(section) {}
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    ~Scope() { clock_.leave(section_, std::chrono::steady_clock::now() - begun_); }
+
+   private:
+    PhaseClock& clock_;
+    Section section_;
+    std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  };
+  [[nodiscard]] Scope time(Section section) { return {*this, section}; }
+  /// `name` is a literal: "all-reduce", "broadcast", ...
+  [[nodiscard]] Scope collective(const char* name);
+
+  Seen seen() const;
+
+ private:
+  friend class Scope;
+  void leave(Section section, std::chrono::steady_clock::duration taken);
+  void moved() { moved_at_ = std::chrono::steady_clock::now(); }
+
+  mutable std::mutex mutex_;  // guards the rest
+  Seen seen_;
+  std::chrono::steady_clock::time_point moved_at_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace tj::trainer
