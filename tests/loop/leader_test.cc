@@ -252,8 +252,8 @@ TEST(Leader, a_missing_right_to_the_lease_is_told_by_readiness) {
   EXPECT_EQ(first.controller().not_ready_reason(), "");
 }
 
-#ifdef __SANITIZE_THREAD__
-constexpr unsigned kStormSeeds = 2;  // TSan takes some thirty times as long
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr unsigned kStormSeeds = 2;  // each takes twenty seconds then
 #else
 constexpr unsigned kStormSeeds = 10;
 #endif
