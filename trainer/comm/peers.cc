@@ -11,6 +11,8 @@
 
 #include "contract/launch_env.h"
 #include "contract/names.h"
+#include "trainer/comm/loss_notice.h"
+#include "trainer/watch/process_state.h"
 
 namespace tj::trainer {
 namespace {
@@ -21,7 +23,6 @@ using std::chrono::steady_clock;
 constexpr seconds kStoreTimeout{2};
 constexpr milliseconds kPollEvery{10};
 constexpr milliseconds kDyingMax{500};  // a killed process closes its sockets before it is a zombie
-constexpr seconds kTellMax{2};
 constexpr seconds kPartMax{5};
 
 std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
@@ -37,13 +38,8 @@ std::string machine_id() {
 
 /// Gone, or a zombie that nobody has fetched yet.
 bool has_ended(int pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string line;
-  if (!std::getline(file, line)) return true;
-  const auto name_end = line.rfind(')');
-  if (name_end == std::string::npos || name_end + 2 >= line.size()) return false;
-  const char state = line[name_end + 2];
-  return state == 'Z' || state == 'X';
+  const auto state = process_state(pid);
+  return !state || *state == 'Z' || *state == 'X';
 }
 
 }  // namespace
@@ -122,21 +118,21 @@ std::string Peers::suspect(const std::string& cause) const {
 std::string Peers::describe_loss(const std::string& cause) noexcept {
   try {
     store_->setTimeout(kStoreTimeout);
-    std::string lost;
-    if (store_->check({"lost"})) {
-      lost = store_->get_to_str("lost");
-    } else {
-      // The first to notice decides: ranks that end in its wake look just as lost to their
-      // neighbours.
-      const auto decided = store_->compareSet("lost", {}, bytes_of(suspect(cause)));
-      lost.assign(decided.begin(), decided.end());
-    }
-    store_->add("told", 1);
-    if (rank_ == 0) wait_for_count("told", world_size_ - 1, kTellMax);
-    return lost + " was lost";
+    auto notice = settled_loss(*store_);
+    if (!notice) notice = settle_loss(*store_, {.message = suspect(cause) + " was lost"});
+    acknowledge_loss(*store_, rank_, world_size_);
+    return notice->message;
   } catch (const std::exception&) {
     return "rank 0 was lost, and the store with it";
   }
+}
+
+std::vector<Watchdog::Peer> Peers::seen_from_here() const {
+  std::vector<Watchdog::Peer> seen;
+  const auto& machine = peers_[static_cast<std::size_t>(rank_)].machine;
+  for (const Peer& peer : peers_)
+    seen.push_back({.node = peer.node, .pid = peer.machine == machine ? peer.pid : 0});
+  return seen;
 }
 
 bool Peers::wait_for_count(const std::string& key, int count, std::chrono::seconds limit) {

@@ -8,6 +8,8 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
+#include "trainer/watch/watchdog.h"
+
 namespace tj::trainer {
 
 class Peers {
@@ -31,6 +33,8 @@ class Peers {
 
   /// "rank 2 on node b was lost", after a collective failed with `cause`. Never throws.
   std::string describe_loss(const std::string& cause) noexcept;
+  /// By rank, for the watchdog.
+  std::vector<Watchdog::Peer> seen_from_here() const;
   /// Meets the others for the last time: returns when all have come, or after a bound. Never
   /// throws.
   void part() noexcept;

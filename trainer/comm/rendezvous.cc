@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <thread>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
@@ -17,8 +18,8 @@
 #include "trainer/comm/network.h"
 #include "trainer/comm/network_facts.h"
 #include "trainer/comm/roll_call.h"
-#include "trainer/report/last_words.h"
 #include "trainer/report/progress.h"
+#include "trainer/train/ending.h"
 
 namespace tj::trainer {
 namespace {
@@ -43,11 +44,11 @@ std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin
 
 class Meeting {
  public:
-  Meeting(const ProcessEnv& env, const Accelerator& accelerator, PhaseClock& clock,
+  Meeting(const ProcessEnv& env, const Accelerator& accelerator, const WatchRequest& watch,
           milliseconds timeout)
       : env_(env),
         accelerator_(accelerator),
-        clock_(clock),
+        watch_(watch),
         timeout_(timeout),
         deadline_(steady_clock::now() + timeout) {}
 
@@ -101,12 +102,14 @@ class Meeting {
     } else {
       joined.collectives = describe_collectives(network, accelerator_.text);
     }
-    const GlooOptions options{.clock = &clock_,
+    const GlooOptions options{.clock = &watch_.clock,
                               .rank = env_.rank,
                               .world_size = env_.world_size,
                               .address = facts.address,
                               .interfaces = chosen_interfaces(process_env),
                               .accelerator = accelerator_};
+    // First: a rank that freezes while all connect to all would hold them for minutes.
+    joined.watchdog = std::make_unique<Watchdog>(env_, watch_, *store_, peers.seen_from_here());
     joined.communicator = make_gloo_communicator(store_, std::move(peers), options);
     return joined;
   }
@@ -133,13 +136,7 @@ class Meeting {
   [[noreturn]] void end_overdue() const {
     const Failure failure =
         unmet("rank 0 at " + master_text() + ": it accepts connections but does not answer");
-    write_last_words({.reason = failure.reason,
-                      .message = failure.message,
-                      .rank = env_.rank,
-                      .step = {},
-                      .attempt = env_.attempt});
-    say_error("trainer: " + failure.message);
-    ::_exit(failure.exit_code);
+    ::_exit(end_with(failure, env_, {}));
   }
 
   /// What rank 0 announces in plain sight: whose store this is.
@@ -327,7 +324,7 @@ class Meeting {
 
   const ProcessEnv& env_;
   const Accelerator& accelerator_;
-  PhaseClock& clock_;
+  const WatchRequest& watch_;
   milliseconds timeout_;
   Deadline deadline_;
   StorePtr store_;
@@ -336,11 +333,15 @@ class Meeting {
 }  // namespace
 
 std::variant<Joined, Failure> rendezvous(const ProcessEnv& env, const Accelerator& accelerator,
-                                         PhaseClock& clock, milliseconds timeout) {
-  if (env.world_size > 1) return Meeting(env, accelerator, clock, timeout).hold();
+                                         const WatchRequest& watch, milliseconds timeout) {
+  if (env.world_size > 1) return Meeting(env, accelerator, watch, timeout).hold();
+  const auto alone = c10::make_intrusive<c10d::HashStore>();
   return Joined{.communicator = make_single_communicator(),
                 .collectives = "collectives: none, a single rank: " + accelerator.text,
-                .network = {}};
+                .network = {},
+                .watchdog = std::make_unique<Watchdog>(
+                    env, watch, *alone,
+                    std::vector<Watchdog::Peer>{{.node = env.node_name, .pid = ::getpid()}})};
 }
 
 }  // namespace tj::trainer

@@ -12,7 +12,7 @@
 #include "trainer/launch/process_env.h"
 #include "trainer/report/settings.h"
 #include "trainer/train/failure.h"
-#include "trainer/watch/phase_clock.h"
+#include "trainer/watch/watchdog.h"
 
 namespace tj::trainer {
 
@@ -20,11 +20,13 @@ struct Joined {
   std::unique_ptr<Communicator> communicator;
   std::string collectives;       // one sentence: what carries them, and why
   std::vector<Setting> network;  // rows of the start-up table
+  std::unique_ptr<Watchdog> watchdog;
 };
 
-/// One rank alone needs no network. Sets the variables of choose_network() for NCCL. `clock` must
-/// outlive the communicator, whose collectives it hears of.
+/// One rank alone needs no network. Sets the variables of choose_network() for NCCL. The clock of
+/// `watch` must outlive the communicator, whose collectives it hears of.
 std::variant<Joined, Failure> rendezvous(const ProcessEnv& env, const Accelerator& accelerator,
-                                         PhaseClock& clock, std::chrono::milliseconds timeout);
+                                         const WatchRequest& watch,
+                                         std::chrono::milliseconds timeout);
 
 }  // namespace tj::trainer

@@ -35,11 +35,12 @@ std::string who(const ProcessEnd& end) {
          std::to_string(end.env.local_rank) + ", pid " + std::to_string(end.pid) + ")";
 }
 
-/// ": <the cause in the process's own words>", or nothing.
-std::string cause_in(const std::string& words) {
+/// "exit code 3: <the cause in the process's own words, or in ours>"
+std::string what_happened(const ProcessEnd& end, const std::string& words) {
   const auto outcome = from_termination_message(words);
-  const std::string cause = one_line(outcome ? outcome->message : words);
-  return cause.empty() ? "" : ": " + cause;
+  std::string cause = one_line(outcome ? outcome->message : words);
+  if (cause.empty()) cause = end.cause;
+  return describe_exit_code(end.exit_code) + (cause.empty() ? "" : ": " + cause);
 }
 
 }  // namespace
@@ -62,14 +63,14 @@ Outcome outcome_of(const ProcessEnd& end, const std::string& words) {
     return *std::move(outcome);
   }
   return Outcome{.reason = reason_of(end.exit_code),
-                 .message = who(end) + ": " + describe_exit_code(end.exit_code) + cause_in(words),
+                 .message = who(end) + ": " + what_happened(end, words),
                  .rank = end.env.rank,
                  .step = {},
                  .attempt = end.env.attempt};
 }
 
 std::string describe_failure(const ProcessEnd& end, const std::string& words) {
-  const std::string what = describe_exit_code(end.exit_code) + cause_in(words);
+  const std::string what = what_happened(end, words);
   if (end.env.local_world_size == 1) return who(end) + " failed: " + what;
   return who(end) + " failed first: " + what + "; the others were stopped";
 }

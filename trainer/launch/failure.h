@@ -17,6 +17,7 @@ struct ProcessEnd {
   pid_t pid = 0;
   int exit_code = 0;           // 128+n after signal n
   bool stopped_by_us = false;  // ended by a signal after we had sent it one
+  std::string cause = "";      // what we know of it; words of its own come first
 };
 
 /// The exit code for a status of waitpid.

@@ -173,9 +173,12 @@ int launch(const LaunchOptions& options) {
   for (const std::string& note : plan->identity.notes) say(note);
   for (;;) {
     const WordFiles words;
-    const LaunchEnd end = supervise(
-        {.plan = *plan, .command = options.command, .grace = options.grace, .words = words},
-        signals);
+    const LaunchEnd end = supervise({.plan = *plan,
+                                     .command = options.command,
+                                     .grace = options.grace,
+                                     .frozen = options.frozen,
+                                     .words = words},
+                                    signals);
     if (end.start_error) return fail_to_start(*end.start_error);
     if (!wants_restart(end, *plan, signals)) return report(end, words);
     plan = restarted(*plan);

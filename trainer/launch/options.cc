@@ -50,6 +50,8 @@ constexpr std::string_view kLaunchHelp = R"(trainer launch: turns this worker in
   trainer launch [FLAGS] -- COMMAND...
 
   --grace-seconds S  time from SIGTERM to SIGKILL when processes must stop (default 30)
+  --frozen-seconds S a process that a signal (SIGSTOP) has stopped for so long is killed, as the
+                     others wait for it; 0: never (default 8)
   --max-restarts N   start all processes of this worker again after a failure, N times at most
                      (default 0); for use without a cluster, where no operator does it
 )";
@@ -184,12 +186,10 @@ Result<bool> read_identity_option(Arguments& arguments, const std::string& name,
 
 Result<void> read_launch_option(Arguments& arguments, const std::string& name,
                                 LaunchOptions& options) {
-  if (name == "--grace-seconds") {
-    const auto text = arguments.value(name, "a number of seconds");
-    if (!text) return text.error();
-    const auto seconds = parse_int(name, *text, 0, kGraceSecondsMax);
+  if (name == "--grace-seconds" || name == "--frozen-seconds") {
+    const auto seconds = read_int(arguments, name, 0, kGraceSecondsMax);
     if (!seconds) return seconds.error();
-    options.grace = std::chrono::seconds(*seconds);
+    (name == "--grace-seconds" ? options.grace : options.frozen) = std::chrono::seconds(*seconds);
     return {};
   }
   if (name == "--max-restarts") {

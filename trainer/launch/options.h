@@ -13,12 +13,15 @@
 namespace tj::trainer {
 
 inline constexpr std::chrono::seconds kGraceDefault{30};
+inline constexpr std::chrono::seconds kFrozenDefault{8};
 inline constexpr int kGraceSecondsMax = 86400;
 inline constexpr int kRestartsMax = 1000;
 
 struct LaunchOptions {
   IdentityOptions identity;
   std::chrono::seconds grace = kGraceDefault;
+  std::chrono::seconds frozen =
+      kFrozenDefault;                // a process may be stopped by a signal; 0: for ever
   int max_restarts = 0;              // in place, of all processes of this worker
   std::vector<std::string> command;  // never empty
   bool operator==(const LaunchOptions&) const = default;

@@ -15,10 +15,13 @@
 #include "trainer/launch/descendants.h"
 #include "trainer/launch/line_relay.h"
 #include "trainer/launch/spawn.h"
+#include "trainer/watch/process_state.h"
 
 namespace tj::trainer {
 namespace {
 using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLookForFrozenEvery{1000};
 
 class Supervisor {
  public:
@@ -43,12 +46,15 @@ class Supervisor {
     ProcessEnv env;
     pid_t pid = 0;
     bool alive = true;
+    std::optional<Clock::time_point> stopped_at = {};  // by a signal, as we first saw it
+    std::string cause = {};                            // why we killed it
   };
 
   void start_all();
   bool reap();
   void note_end(Worker& worker, int wait_status);
   void advance(Clock::time_point now);
+  void kill_frozen(Clock::time_point now);
   void begin_stop(int signal, Clock::time_point now);
   void begin_kill(Clock::time_point now);
   void signal_workers(int signal);
@@ -115,13 +121,15 @@ void Supervisor::note_end(Worker& worker, int wait_status) {
   const ProcessEnd end{.env = worker.env,
                        .pid = worker.pid,
                        .exit_code = code,
-                       .stopped_by_us = stage_ != Stage::running && code > exit_code::kSignalBase};
+                       .stopped_by_us = stage_ != Stage::running && code > exit_code::kSignalBase,
+                       .cause = worker.cause};
   if (code == exit_code::kDone) return;
   if (!end_.blamed || blames_later(*end_.blamed, end)) end_.blamed = end;
 }
 
 void Supervisor::advance(Clock::time_point now) {
   const bool over = end_.blamed || end_.start_error || !any_alive();
+  if (stage_ == Stage::running) kill_frozen(now);
   if (stage_ == Stage::running && over) begin_stop(SIGTERM, now);
   if (stage_ == Stage::stopping && now >= deadline_) begin_kill(now);
   if (stage_ == Stage::killing && now >= deadline_) {
@@ -129,6 +137,24 @@ void Supervisor::advance(Clock::time_point now) {
     stage_ = Stage::given_up;
   }
   if (stage_ != Stage::running && std::exchange(strays_may_be_new_, false)) signal_strays();
+}
+
+/// A stopped process ends by nothing but SIGKILL or SIGCONT, and no library of its job would notice
+/// it in less than minutes.
+void Supervisor::kill_frozen(Clock::time_point now) {
+  if (request_.frozen.count() == 0) return;
+  for (Worker& worker : workers_) {
+    if (!worker.alive) continue;
+    if (process_state(worker.pid) != 'T') {
+      worker.stopped_at.reset();
+      continue;
+    }
+    if (!worker.stopped_at) worker.stopped_at = now;
+    if (now - *worker.stopped_at < request_.frozen || !worker.cause.empty()) continue;
+    worker.cause = "a signal (SIGSTOP) had stopped it for " +
+                   std::to_string(request_.frozen.count()) + " s, so that it was killed";
+    ::kill(-worker.pid, SIGKILL);
+  }
 }
 
 void Supervisor::begin_stop(int signal, Clock::time_point now) {
@@ -174,7 +200,8 @@ void Supervisor::signal_strays() {
 }
 
 int Supervisor::poll_timeout_ms() const {
-  if (stage_ == Stage::running) return -1;
+  if (stage_ == Stage::running)
+    return request_.frozen.count() == 0 ? -1 : static_cast<int>(kLookForFrozenEvery.count());
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
   return static_cast<int>(std::max<std::chrono::milliseconds::rep>(0, left.count()));
 }

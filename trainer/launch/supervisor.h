@@ -23,7 +23,8 @@ inline constexpr std::chrono::seconds kDrainWaitMax{
 struct SuperviseRequest {
   const LaunchPlan& plan;
   const std::vector<std::string>& command;
-  std::chrono::seconds grace;  // from SIGTERM to SIGKILL
+  std::chrono::seconds grace;   // from SIGTERM to SIGKILL
+  std::chrono::seconds frozen;  // until a process that a signal has stopped is killed; 0: never
   const WordFiles& words;
 };
 

@@ -14,9 +14,9 @@
 #include "trainer/comm/rendezvous.h"
 #include "trainer/data/sampler.h"
 #include "trainer/launch/host.h"
-#include "trainer/report/last_words.h"
 #include "trainer/report/progress.h"
 #include "trainer/train/early_stop.h"
+#include "trainer/train/ending.h"
 #include "trainer/train/loop.h"
 #include "trainer/train/stop_request.h"
 
@@ -31,18 +31,6 @@ constexpr milliseconds kRendezvousAfterFailure{10'000};
 
 Failure bad_config(const Error& error) {
   return {.exit_code = exit_code::kBadConfig, .reason = "BadConfig", .message = describe(error)};
-}
-
-int fail(const Failure& failure, const ProcessEnv& env, std::optional<long long> step) {
-  const std::string rank = "rank " + std::to_string(env.rank);
-  const bool named = env.world_size == 1 || failure.message.starts_with(rank);
-  write_last_words({.reason = failure.reason,
-                    .message = failure.message,
-                    .rank = env.rank,
-                    .step = step,
-                    .attempt = env.attempt});
-  say_error("trainer: " + (named ? "" : rank + ": ") + failure.message);
-  return failure.exit_code;
 }
 
 Failure bad_init(const Error& error) {
@@ -181,6 +169,55 @@ Result<Accelerator> accelerator_for(const TrainPlan& plan, const ProcessEnv& env
                            .place = {.plugin = default_nccl_plugin(), .libtorch = TORCH_VERSION}});
 }
 
+/// What a library threw. Of torch's texts the first line is the cause, the rest a stack.
+Failure thrown(const std::exception& exception, const TrainPlan& plan) {
+  std::string what = exception.what();
+  what = what.substr(0, what.find('\n'));
+  const bool is_memory = dynamic_cast<const std::bad_alloc*>(&exception) != nullptr ||
+                         what.find("can't allocate memory") != std::string::npos ||
+                         what.find("out of memory") != std::string::npos;
+  if (!is_memory) return {.message = what};
+  return {.reason = "OutOfMemory",
+          .message = "out of memory with --accumulation " + std::to_string(plan.accumulation) +
+                     " (" + std::to_string(plan.micro_batch) + " sequences in a pass); " +
+                     std::to_string(plan.accumulation * 2) +
+                     (plan.recompute ? "" : " or --recompute") + " takes less: " + what};
+}
+
+struct JoinedRun {
+  const TrainPlan& plan;
+  const ProcessEnv& env;
+  const Inputs& inputs;
+  const Accelerator& accelerator;
+  const std::optional<Setting>& threads;
+  const Joined& joined;
+  PhaseClock& clock;
+};
+
+LoopEnd train_joined(const JoinedRun& run) {
+  auto& communicator = *run.joined.communicator;
+  try {
+    if (auto failure = agree(communicator, run.inputs.failure)) return {.failure = failure};
+    const auto sharing = prove_sharing(communicator, run.plan.out, run.env.node_name);
+    auto rows = all_settings(run.plan, run.env, *run.inputs.source);
+    rows.push_back(sharing.setting);
+    if (run.threads) rows.push_back(*run.threads);
+    for (auto& row : place_settings(run.accelerator, run.joined)) rows.push_back(std::move(row));
+    if (run.env.rank == 0) say(render_settings(rows));
+    return train({.plan = run.plan,
+                  .source = *run.inputs.source,
+                  .communicator = communicator,
+                  .sharing = sharing,
+                  .clock = run.clock});
+  } catch (const PeerLostError& lost) {
+    return {.failure = peer_lost(lost), .is_agreed = false};
+  } catch (const std::exception& exception) {
+    return {.failure = thrown(exception, run.plan),
+            .last_step = run.clock.seen().step,
+            .is_agreed = false};
+  }
+}
+
 int run(TrainPlan plan, const ProcessEnv& env) {
   const auto found = accelerator_for(plan, env);
   const Accelerator accelerator = found ? *found : Accelerator{.text = describe(found.error())};
@@ -191,36 +228,28 @@ int run(TrainPlan plan, const ProcessEnv& env) {
   const milliseconds patience = plan.rendezvous_timeout;
   const auto begun = steady_clock::now();
   PhaseClock clock;
-  auto met = rendezvous(env, accelerator, clock,
+  auto met = rendezvous(env, accelerator, {.clock = clock, .limits = plan.limits},
                         inputs.failure ? std::min(patience, kRendezvousAfterFailure) : patience);
   if (const auto* const failure = std::get_if<Failure>(&met))
-    return fail(inputs.failure.value_or(*failure), env, {});
+    return end_with(inputs.failure.value_or(*failure), env, {});
   catch_stop_signals();  // from here on a rank that stops tells the others
-  const auto& joined = std::get<Joined>(met);
-  auto& communicator = *joined.communicator;
-  LoopEnd end;
-  try {
-    say(join_line(env, duration<double>(steady_clock::now() - begun).count()));
-    if (env.rank == 0) say(joined.collectives);
-    end.failure = agree(communicator, inputs.failure);
-    if (!end.failure) {
-      const auto sharing = prove_sharing(communicator, plan.out, env.node_name);
-      auto rows = all_settings(plan, env, *inputs.source);
-      rows.push_back(sharing.setting);
-      if (threads) rows.push_back(*threads);
-      for (auto& row : place_settings(accelerator, joined)) rows.push_back(std::move(row));
-      if (env.rank == 0) say(render_settings(rows));
-      end = train({.plan = plan,
-                   .source = *inputs.source,
-                   .communicator = communicator,
-                   .sharing = sharing,
-                   .clock = clock});
-    }
-  } catch (const PeerLostError& lost) {
-    end = {.failure = peer_lost(lost), .is_agreed = false};
-  }
-  if (end.is_agreed) communicator.finish();
-  if (end.failure) return fail(*end.failure, env, end.last_step);
+  auto& joined = std::get<Joined>(met);
+  say(join_line(env, duration<double>(steady_clock::now() - begun).count()));
+  if (env.rank == 0) say(joined.collectives);
+  const LoopEnd end = train_joined({.plan = plan,
+                                    .env = env,
+                                    .inputs = inputs,
+                                    .accelerator = accelerator,
+                                    .threads = threads,
+                                    .joined = joined,
+                                    .clock = clock});
+  const bool is_own =
+      end.failure && !end.is_agreed && end.failure->exit_code != exit_code::kPeerLost;
+  if (is_own) joined.watchdog->tell(*end.failure);
+  clock.enter(Phase::end);
+  joined.watchdog->stop();
+  if (end.is_agreed) joined.communicator->finish();
+  if (end.failure) return end_with(*end.failure, env, end.last_step);
   return exit_code::kDone;
 }
 
@@ -243,7 +272,7 @@ int run_engine(int argc, const char* const* argv) {
   const auto parsed = parse_train_flags(argc, argv);
   ProcessEnv env;
   if (!parsed) {
-    return fail(
+    return end_with(
         {.exit_code = exit_code::kUsage, .reason = "BadUsage", .message = describe(parsed.error())},
         env, {});
   }
@@ -252,17 +281,17 @@ int run_engine(int argc, const char* const* argv) {
     return exit_code::kDone;
   }
   const auto found = process_env_from(process_env, this_host());
-  if (!found) return fail(bad_config(found.error()), env, {});
+  if (!found) return end_with(bad_config(found.error()), env, {});
   env = *found;
   introduce_for_stop(env);
   const auto init = read_init(parsed->flags);
-  if (!init) return fail(bad_init(init.error()), env, {});
+  if (!init) return end_with(bad_init(init.error()), env, {});
   const auto plan = make_plan(parsed->flags, env.world_size, *init);
-  if (!plan) return fail(bad_config(plan.error()), env, {});
+  if (!plan) return end_with(bad_config(plan.error()), env, {});
   try {
     return run(*plan, env);
   } catch (const std::exception& failure) {
-    return fail(
+    return end_with(
         {.exit_code = exit_code::kInternal, .reason = "Internal", .message = failure.what()}, env,
         {});
   }

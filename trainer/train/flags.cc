@@ -72,6 +72,10 @@ constexpr Flag kFlags[] = {
      .help = "begin with the weights of a GPT-2: a folder as transformers saves it, or a "
              ".safetensors file"},
     {.name = "--log-every", .help = "print each N-th step (1)"},
+    {.name = "--limit",
+     .help = "PHASE=SECONDS,... that a rank may stand still before all end: start, step or save; "
+             "silence: that its whole process may; 0: for ever "
+             "(start=600,step=300,save=600,silence=8)"},
     {.name = "--rendezvous-timeout-seconds", .help = "how long ranks wait for each other (300)"},
 };
 

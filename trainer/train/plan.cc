@@ -283,6 +283,7 @@ void read_run(Reader& reader, TrainPlan& plan) {
   plan.keep = reader.whole("--keep", from_default("3"), from_zero);
   plan.keep_every = reader.whole("--keep-every", from_default("0"), from_zero);
   plan.resume = reader.is_set("--resume");
+  plan.limits = reader.choice("--limit", to_string(Limits{}), kLimitsRule, limits_from);
   plan.log_every = reader.whole("--log-every", from_default("1"), {1, kCountMax});
   plan.rendezvous_timeout = std::chrono::seconds(reader.whole(
       "--rendezvous-timeout-seconds", from_default("300"), {1, kRendezvousSecondsMax}));

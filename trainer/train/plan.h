@@ -15,6 +15,7 @@
 #include "trainer/train/flags.h"
 #include "trainer/train/parameter_groups.h"
 #include "trainer/train/schedule.h"
+#include "trainer/watch/limits.h"
 
 namespace tj::trainer {
 
@@ -55,6 +56,7 @@ struct TrainPlan {
   std::string init_from;  // empty: initial weights from the seed
   std::int64_t log_every = 1;
   std::chrono::seconds rendezvous_timeout{0};
+  Limits limits;
   std::vector<Setting> settings;  // the rows of the start-up table so far
 };
 

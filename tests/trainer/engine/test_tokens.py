@@ -86,7 +86,10 @@ class Tokens(EngineTest):
         self.data = self.write("raw.bin", self.uint16([300] * 32 + self.ids))
         flags = (*SMALL, "--vocabulary", 256, "--steps", 200, "--log-every", 1000)
         ranks = [self.start(*flags, rank=rank, world_size=2) for rank in range(2)]
-        for rank in ranks:
-            rank.communicate(timeout=120)
-        codes = sorted(rank.returncode for rank in ranks)
-        self.assertIn(codes, ([65, 65], [65, 76]))
+        causes = [self.cause(rank.communicate(timeout=120)[1]) for rank in ranks]
+        codes = [rank.returncode for rank in ranks]
+        self.assertIn(sorted(codes), ([65, 65], [65, 76]))
+        for code, cause in zip(codes, causes):
+            self.assertIn("at byte", cause)  # the first cause, whoever found it
+            if code == 76:
+                self.assertRegex(cause, r"rank \d on node \S+ failed first, in phase (start|step)")

@@ -362,6 +362,14 @@ class Launch(unittest.TestCase):
         self.wait_for_files("saved")
         self.assertIn("interrupted with a checkpoint (exit code 75)", self.last_line(err))
 
+    def test_who_is_frozen_is_killed_and_named(self):
+        script = 'if [ "$LOCAL_RANK" = 1 ]; then kill -STOP $$; fi; exec sleep 100'
+        _, err = self.run_launch("--nproc", "2", "--frozen-seconds", "1", "--", "sh", "-c", script, expect=137)
+        cause = "killed by signal 9 (SIGKILL): a signal (SIGSTOP) had stopped it for 1 s, so that it was killed"
+        self.assertRegex(err, rf"rank 1 \(local rank 1, pid \d+\) failed first: {re.escape(cause)}; the others were")
+        with open(self.words, encoding="utf-8") as words:
+            self.assertIn("so that it was killed", json.load(words)["message"])
+
     def test_asked_to_stop_it_waits_no_longer_than_the_grace(self):
         script = "trap '' TERM; echo > $D/up; while :; do read x < $D/fifo; done"
         os.mkfifo(self.path("fifo"))

@@ -1,0 +1,94 @@
+"""Faults of one rank while all train: every process ends within seconds, and says who began it."""
+
+import signal
+import time
+
+from engine import EngineTest
+
+SMALL = ("--layers", 2, "--width", 32, "--heads", 2, "--seq-len", 32, "--batch-size", 12)
+ENDLESS = (*SMALL, "--steps", 1_000_000, "--log-every", 1)
+END_SECONDS_MAX = 2  # from the sentence to the last process, and from a failure that is noticed at once
+SLACK_SECONDS = 3  # of a busy machine
+
+
+class Faults(EngineTest):
+    def start_ranks(self, world_size, *flags, within_of=()):
+        """`within_of`: for single ranks a command that runs theirs."""
+        return [
+            self.start(
+                *flags,
+                rank=rank,
+                world_size=world_size,
+                environment={"NODE_NAME": f"node-{rank}"},
+                within=dict(within_of).get(rank, ()),
+            )
+            for rank in range(world_size)
+        ]
+
+    def wait_for_step(self, process, step=3):
+        for line in process.stdout:
+            if line.startswith(f"step {step}/"):
+                return
+        self.fail("no step: " + process.stderr.read())
+
+    def test_a_frozen_rank_is_named_and_all_others_end(self):
+        ranks = self.start_ranks(3, *ENDLESS, "--limit", "silence=3")
+        self.wait_for_step(ranks[0], 300)  # later than the first look at it
+        begun = time.monotonic()
+        ranks[1].send_signal(signal.SIGSTOP)
+        causes = [self.cause(self.finish(ranks[rank], 76)[1]) for rank in (0, 2)]
+        self.assertLess(time.monotonic() - begun, 3 + END_SECONDS_MAX + SLACK_SECONDS)
+        for rank, cause in zip((0, 2), causes):
+            self.assertRegex(
+                cause,
+                rf"^trainer: rank {rank}: rank 1 on node node-1 is frozen or unreachable: no sign of life for 3 s "
+                r"\(limit silence=3 s\), last seen in phase step after step \d+, (in|after) [a-z-]+ no\. \d+; "
+                rf"its process {ranks[1].pid} is stopped by a signal \(SIGSTOP\)$",
+            )
+        self.assertEqual((self.words(0)["reason"], self.words(2)["reason"]), ("PeerLost", "PeerLost"))
+        self.assertGreaterEqual(self.words(0)["step"], 3)
+
+    def test_a_frozen_rank_0_is_named_though_it_carries_the_store(self):
+        ranks = self.start_ranks(2, *ENDLESS, "--limit", "silence=3")
+        self.wait_for_step(ranks[0])
+        begun = time.monotonic()
+        ranks[0].send_signal(signal.SIGSTOP)
+        cause = self.cause(self.finish(ranks[1], 76)[1])
+        self.assertLess(time.monotonic() - begun, 3 + END_SECONDS_MAX + SLACK_SECONDS)
+        self.assertRegex(
+            cause,
+            r"^trainer: rank 1: rank 0 on node node-0 is frozen or unreachable: its store does not answer for 3 s "
+            rf"\(limit silence=3 s\); its process {ranks[0].pid} is stopped by a signal \(SIGSTOP\)$",
+        )
+
+    def test_a_rank_whose_output_nobody_reads_is_named_with_its_stack(self):
+        """Its training thread waits in a write, as it would for a dead file server; its watchdog still speaks."""
+        ranks = self.start_ranks(2, *ENDLESS, "--limit", "step=3")
+        self.wait_for_step(ranks[0])  # and then nobody reads: the pipe fills up
+        err0 = ranks[0].stderr.read()  # to the end
+        self.assertRegex(
+            self.cause(err0),
+            r"^trainer: rank 0 on node node-0 stands still for \d s \(limit step=3 s\), in phase step after step \d+, "
+            r"(in|after) [a-z-]+ no\. \d+; it is in [^ ]*write.* < tj::trainer::say",
+        )
+        self.assertIn("trainer: rank 0: stack of the training thread:\n", err0)
+        self.assertEqual(ranks[0].wait(SLACK_SECONDS), 70)
+        err1 = self.finish(ranks[1], 76)[1]
+        self.assertRegex(self.cause(err1), r"^trainer: rank 1: rank 0 on node node-0 stands still for \d s ")
+        self.assertEqual((self.words(0)["reason"], self.words(1)["reason"]), ("Hung", "PeerLost"))
+
+    def test_out_of_memory_of_one_rank_ends_all_with_its_cause(self):
+        large = (*SMALL, "--width", 640, "--vocabulary", 1_000_000)  # embeddings of 2.6 GB
+        ranks = self.start_ranks(2, *large, within_of={1: ("prlimit", f"--as={2 << 30}")})
+        err0, err1 = self.finish(ranks[0], 76)[1], self.finish(ranks[1], 70)[1]
+        self.assertRegex(
+            self.cause(err1),
+            r"^trainer: rank 1: out of memory with --accumulation 1 \(6 sequences in a pass\); 2 or --recompute takes "
+            r"less: .*can't allocate memory",
+        )
+        self.assertRegex(
+            self.cause(err0),
+            r"^trainer: rank 0: rank 1 on node node-1 failed first, in phase start: out of memory with --acc",
+        )
+        self.assertEqual(self.words(1)["reason"], "OutOfMemory")
+

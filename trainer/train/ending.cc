@@ -1,0 +1,21 @@
+#include "trainer/train/ending.h"
+
+#include "trainer/report/last_words.h"
+#include "trainer/report/progress.h"
+
+namespace tj::trainer {
+
+int end_with(const Failure& failure, const ProcessEnv& env, std::optional<long long> step) {
+  const std::string rank = "rank " + std::to_string(env.rank);
+  const bool is_named = env.world_size == 1 || failure.message.starts_with(rank + " ") ||
+                        failure.message.starts_with(rank + ":");
+  write_last_words({.reason = failure.reason,
+                    .message = failure.message,
+                    .rank = env.rank,
+                    .step = step,
+                    .attempt = env.attempt});
+  say_error("trainer: " + (is_named ? "" : rank + ": ") + failure.message);
+  return failure.exit_code;
+}
+
+}  // namespace tj::trainer

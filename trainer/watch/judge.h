@@ -1,0 +1,46 @@
+// Which rank holds the others up, from what each last told about itself. Pure.
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/watch/limits.h"
+#include "trainer/watch/phase_clock.h"
+
+namespace tj::trainer {
+
+/// What one rank last told, and how long ago by the judge's own clock.
+struct Sign {
+  int rank = 0;
+  std::string node;
+  Seen seen;
+  double silent_seconds = 0;
+};
+
+struct Accused {
+  int rank = -1;           // -1: no single one
+  bool is_silent = false;  // of the whole process; else its training thread stands still
+  std::string sentence;
+  bool operator==(const Accused&) const = default;
+};
+
+/// None while every rank is within its limits. A silent rank is blamed before one that stands
+/// still, one that is in no collective before those that wait in one, and the one with the fewest
+/// collectives before the others (pytorch#118369: equal time-outs on all ranks name nobody).
+std::optional<Accused> judge(std::span<const Sign> signs, const Limits& limits);
+
+/// One rank's own work between two looks.
+struct WorkDone {
+  int rank = 0;
+  std::string node;
+  double data_seconds = 0;  // per step
+  double forward_seconds = 0;
+};
+
+/// The rank for which the others wait in each step: its data and forward time, in which nobody is
+/// waited for, is 1.5 times the median of the others and costs a tenth of the step at least. A
+/// sentence, or none.
+std::optional<Accused> find_straggler(std::span<const WorkDone> work, double step_seconds);
+
+}  // namespace tj::trainer
