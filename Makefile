@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench bench-operator bench-trainer soak storm check format clean
+.PHONY: help run build test bench bench-operator bench-trainer soak storm faults check format clean
 
 export TRAININGJOB_CACHE ?= $(HOME)/.cache/trainingjob
 export CCACHE_DIR ?= $(TRAININGJOB_CACHE)/ccache
@@ -54,6 +54,13 @@ storm:  ## kills a training run 50 times (kill -9), half of the time in a save; 
 	cmake --preset dev --log-level=WARNING >/dev/null
 	cmake --build --preset dev --target trainer-engine
 	TJ_ENGINE=$(CURDIR)/build/dev/trainer/trainer-engine tests/trainer/engine/kill_storm.py --kills 50
+
+faults:  ## two ranks on two nodes, killed, frozen, cut off: a table of who was blamed and how fast all were gone
+	tools/deps apt
+	tools/deps build
+	cmake --preset dev --log-level=WARNING >/dev/null
+	cmake --build --preset dev --target trainer trainer-engine
+	TJ_TRAINER=$(CURDIR)/build/dev/trainer/trainer tests/trainer/faults/fault_table.py
 
 check:  ## static checks only: format, lint, clang-tidy
 	tools/deps build

@@ -41,19 +41,28 @@ def processes():
     return found
 
 
-def kill_container(pod):
-    """kill -9 of the first process of a pod's first container, as seen from its node."""
+def signal_container(pod, number, is_meant):
+    """To the process of a pod's first container whose /proc/PID/status has what is meant, as seen from its node."""
     name = pod["status"]["containerStatuses"][0]["containerID"].rpartition("/")[2]
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             is_inside = name in (folder / "cgroup").read_text()
-            ids = next(line for line in (folder / "status").read_text().splitlines() if line.startswith("NSpid:"))
+            words = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
         except OSError:
             continue  # it has ended meanwhile
-        if is_inside and ids.split()[-1] == "1":
-            os.kill(int(folder.name), signal.SIGKILL)
+        if is_inside and is_meant(words):
+            os.kill(int(folder.name), number)
             return
-    raise world.Failure(f"container {name} of pod {pod['metadata']['name']} has no process")
+    raise world.Failure(f"container {name} of pod {pod['metadata']['name']} has no such process")
+
+
+def kill_container(pod):
+    """kill -9 of the first process."""
+    signal_container(pod, signal.SIGKILL, lambda words: words["NSpid"].split()[-1] == "1")
+
+
+def freeze(pod, program):
+    signal_container(pod, signal.SIGSTOP, lambda words: words["Name"].strip() == program)
 
 
 def leftovers():

@@ -19,7 +19,7 @@
 namespace tj::trainer {
 
 /// How long a save may go on once its run has ended without all ranks agreeing how.
-inline constexpr std::chrono::seconds kUnagreedSaveMax{5};
+inline constexpr std::chrono::seconds kUnagreedSaveMax{1};
 
 class SaveJob {
  public:
