@@ -15,6 +15,12 @@ Error invalid(const std::string& message) {
   return {.code = Code::invalid, .message = message, .subject = "progress", .retry_after = {}};
 }
 
+/// What is deeply nested would be written by as deep a recursion.
+std::string shown(const json& value) {
+  if (value.is_structured() && !value.empty()) return value.is_array() ? "[...]" : "{...}";
+  return value.dump().substr(0, 40);
+}
+
 /// Reads fields of one object and keeps the first complaint.
 class Fields {
  public:
@@ -39,7 +45,7 @@ class Fields {
     const auto field = object_.find(key);
     if (field == object_.end() || field->is_null()) return nullptr;
     if (((*field).*is)()) return &*field;
-    complain(at_ + key + " is " + field->dump().substr(0, 40) + ", and must be " + wanted);
+    complain(at_ + key + " is " + shown(*field) + ", and must be " + wanted);
     return nullptr;
   }
   void complain(const std::string& what) {
@@ -104,7 +110,7 @@ Result<Progress> from_progress_document(std::string_view text) {
   if (const json* stalled = fields.find("stalled", &json::is_array, "a list")) {
     for (const json& item : *stalled) {
       if (!item.is_object()) {
-        fields.complain("stalled holds " + item.dump().substr(0, 40) + ", and must hold objects");
+        fields.complain("stalled holds " + shown(item) + ", and must hold objects");
         break;
       }
       auto& rank = progress.stalled.emplace_back();

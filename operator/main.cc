@@ -17,6 +17,7 @@
 #include "operator/kube/rest_kube_api.h"
 #include "operator/loop/controller.h"
 #include "operator/loop/health_server.h"
+#include "operator/loop/http_progress_source.h"
 #include "operator/loop/log_text.h"
 #include "operator/loop/metrics.h"
 #include "operator/loop/options.h"
@@ -151,11 +152,13 @@ int run(const OperatorOptions& options) {
   };
   Metrics metrics;
   RestKubeApi api(*config, post, counted(metrics));
+  HttpProgressSource progress(loop);
   std::optional<Error> lease_lost;
   Controller controller(loop, api, metrics,
                         {.ns = options.ns,
                          .watch_nodes = options.watch_nodes,
                          .now = wall_clock,
+                         .progress = &progress,
                          .lease = lease_of(options, *config),
                          .on_lease_lost = [&](const std::string& reason) {
                            lease_lost = Error{Code::conflict, reason, "", {}};

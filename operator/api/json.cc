@@ -99,6 +99,19 @@ std::vector<PodCondition> conditions_of(const json& status) {
   return conditions;
 }
 
+/// The annotation of the job, else of its pods: a port, or "off". What is neither is off, too.
+std::optional<int> progress_port_of(const json& object) {
+  const json& worker = object_at(object_at(object_at(object, "spec"), "replicaSpecs"), "Worker");
+  for (const json* owner : {&object, &object_at(worker, "template")}) {
+    const json& annotations = object_at(object_at(*owner, "metadata"), "annotations");
+    if (!annotations.contains(names::kAnnotationProgressPort)) continue;
+    const std::string text = string_at(annotations, names::kAnnotationProgressPort);
+    const auto port = parse_int(names::kAnnotationProgressPort, text, 1, 65535);
+    return port ? std::optional(*port) : std::nullopt;
+  }
+  return names::kProgressPortDefault;
+}
+
 }  // namespace
 
 ObjectMeta meta_from_json(const json& object) {
@@ -121,7 +134,8 @@ Result<TrainingJob> job_from_json(const json& object) {
   TrainingJob job{.meta = meta_from_json(object),
                   .spec = {},
                   .status = status_from_json(object_at(object, "status")),
-                  .spec_error = {}};
+                  .spec_error = {},
+                  .progress_port = progress_port_of(object)};
   if (job.meta.name.empty()) {
     return Error{Code::invalid, "has no name; it must be a DNS label", "metadata.name", {}};
   }
@@ -150,6 +164,7 @@ Result<Pod> trim_pod(const json& object) {
   const json& main_status = main_container_status(object);
   pod.ready = bool_at(main_status, "ready");
   pod.node = string_at(object_at(object, "spec"), "nodeName");
+  if (pod.worker_index == 0) pod.ip = string_at(status, "podIP");
   pod.reason = string_at(status, "reason");
   pod.message = string_at(status, "message");
   read_waiting(status, pod);

@@ -45,6 +45,13 @@ Number number_at(const json& parent, const char* key, Number fallback = 0) {
   return maybe_number_at<Number>(parent, key).value_or(fallback);
 }
 
+inline std::optional<double> maybe_real_at(const json& parent, const char* key) {
+  if (!parent.is_object()) return std::nullopt;
+  const auto found = parent.find(key);
+  if (found == parent.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
 inline bool bool_at(const json& parent, const char* key) {
   if (!parent.is_object()) return false;
   const auto found = parent.find(key);

@@ -23,9 +23,13 @@ RunPolicy run_policy_from_json(const json& object) {
                    .start_deadline = seconds_at(object, "startDeadlineSeconds"),
                    .ttl_after_finished = seconds_at(object, "ttlSecondsAfterFinished"),
                    .restart_budget_reset = seconds_at(object, "restartBudgetResetSeconds"),
+                   .resets_budget_on_progress = true,
+                   .heartbeat_timeout = seconds_at(object, "heartbeatTimeoutSeconds"),
                    .clean_pods = clean_pods_from(string_at(object, "cleanPodPolicy")),
                    .max_restarts = 0,
                    .managed_by = string_at(object, "managedBy")};
+  const json& on_progress = object.value("restartBudgetResetOnProgress", json(true));
+  policy.resets_budget_on_progress = !on_progress.is_boolean() || on_progress.get<bool>();
   policy.max_restarts = number_at(object, "maxRestarts", RunPolicy{}.max_restarts);
   return policy;
 }

@@ -41,7 +41,13 @@ std::optional<FirstFailure> first_failure_from_json(const json& status) {
       .reason = string_at(object, "reason"),
       .message = string_at(object, "message"),
       .finished_at = time_at(object, "finishedAt"),
-      .collateral_count = number_at(object, "collateral")};
+      .collateral_count = number_at(object, "collateral"),
+      .step = maybe_number_at<long long>(object, "step")};
+}
+
+template <typename T>
+json value_or_null(const std::optional<T>& value) {
+  return value ? json(*value) : json(nullptr);
 }
 
 json to_json(const std::optional<FirstFailure>& failure) {
@@ -57,7 +63,51 @@ json to_json(const std::optional<FirstFailure>& failure) {
       {"reason", failure->reason},
       {"message", failure->message},
       {"finishedAt", time_or_null(failure->finished_at)},
-      {"collateral", failure->collateral_count}};
+      {"collateral", failure->collateral_count},
+      {"step", value_or_null(failure->step)}};
+}
+
+std::optional<JobProgress> progress_from_json(const json& status) {
+  const json& object = object_at(status, "progress");
+  if (object.empty()) return std::nullopt;
+  return JobProgress{.attempt = number_at(object, "attempt"),
+                     .step = number_at<long long>(object, "step"),
+                     .total_steps = number_at<long long>(object, "totalSteps"),
+                     .phase = string_at(object, "phase"),
+                     .eta_seconds = maybe_number_at<long long>(object, "etaSeconds"),
+                     .loss = maybe_real_at(object, "loss"),
+                     .tokens_per_second = maybe_real_at(object, "tokensPerSecond"),
+                     .mfu = maybe_real_at(object, "mfu"),
+                     .updated_at = time_at(object, "updatedAt")};
+}
+
+json to_json(const std::optional<JobProgress>& progress) {
+  if (!progress) return nullptr;
+  const bool knows_total = progress->total_steps > 0;
+  return {{"attempt", progress->attempt},
+          {"step", progress->step},
+          {"totalSteps", knows_total ? json(progress->total_steps) : json(nullptr)},
+          {"percent", value_or_null(percent_of(*progress))},
+          {"text", to_text(*progress)},
+          {"phase", progress->phase},
+          {"etaSeconds", value_or_null(progress->eta_seconds)},
+          {"loss", value_or_null(progress->loss)},
+          {"tokensPerSecond", value_or_null(progress->tokens_per_second)},
+          {"mfu", value_or_null(progress->mfu)},
+          {"updatedAt", time_or_null(progress->updated_at)}};
+}
+
+std::optional<LastCheckpoint> last_checkpoint_from_json(const json& status) {
+  const json& object = object_at(status, "lastCheckpoint");
+  if (object.empty()) return std::nullopt;
+  return LastCheckpoint{.step = number_at<long long>(object, "step"),
+                        .path = string_at(object, "path"),
+                        .time = time_at(object, "time")};
+}
+
+json to_json(const std::optional<LastCheckpoint>& saved) {
+  if (!saved) return nullptr;
+  return {{"step", saved->step}, {"path", saved->path}, {"time", time_or_null(saved->time)}};
 }
 
 ReplicaStatus replicas_from_json(const json& status) {
@@ -132,6 +182,7 @@ JobStatus status_from_json(const json& object) {
           .running_time = time_at(object, "runningTime"),
           .restarts = number_at(object, "restarts"),
           .restarts_counted = number_at(object, "restartsCounted"),
+          .restart_step = maybe_number_at<long long>(object, "restartStep"),
           .node_failures = list_at(object, "nodeFailures", node_failures_from_json),
           .excluded_nodes = list_at(object, "excludedNodes", text_of),
           .troubled_ranks = list_at(object, "troubledRanks", troubled_rank_from_json),
@@ -141,6 +192,8 @@ JobStatus status_from_json(const json& object) {
           .completion_time = time_at(object, "completionTime"),
           .workers = replicas_from_json(object),
           .first_failure = first_failure_from_json(object),
+          .progress = progress_from_json(object),
+          .last_checkpoint = last_checkpoint_from_json(object),
           .conditions = list_at(object, "conditions", condition_from_json)};
 }
 
@@ -156,6 +209,7 @@ json to_json(const JobStatus& status) {
           {"runningTime", time_or_null(status.running_time)},
           {"restarts", status.restarts},
           {"restartsCounted", status.restarts_counted},
+          {"restartStep", value_or_null(status.restart_step)},
           {"nodeFailures", list_of(status.node_failures)},
           {"excludedNodes", status.excluded_nodes},
           {"troubledRanks", list_of(status.troubled_ranks)},
@@ -165,6 +219,8 @@ json to_json(const JobStatus& status) {
           {"completionTime", time_or_null(status.completion_time)},
           {"replicaStatuses", {{"Worker", to_json(status.workers)}}},
           {"firstFailure", to_json(status.first_failure)},
+          {"progress", to_json(status.progress)},
+          {"lastCheckpoint", to_json(status.last_checkpoint)},
           {"conditions", list_of(status.conditions)}};
 }
 

@@ -1,5 +1,6 @@
 #include "operator/api/types.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -23,14 +24,15 @@ constexpr Words<FailureAction, 4> kActions = {
      {FailureAction::fail, "Fail"},
      {FailureAction::exclude_node_and_restart, "ExcludeNodeAndRestart"}}};
 
-constexpr Words<FailureCause, 8> kCauses = {{{FailureCause::exit_code, "ExitCode"},
+constexpr Words<FailureCause, 9> kCauses = {{{FailureCause::exit_code, "ExitCode"},
                                              {FailureCause::signal, "Signal"},
                                              {FailureCause::oom_killed, "OOMKilled"},
                                              {FailureCause::disrupted, "Disrupted"},
                                              {FailureCause::node_lost, "NodeLost"},
                                              {FailureCause::pod_deleted, "PodDeleted"},
                                              {FailureCause::pod_rejected, "PodRejected"},
-                                             {FailureCause::start_deadline, "StartDeadline"}}};
+                                             {FailureCause::start_deadline, "StartDeadline"},
+                                             {FailureCause::hung, "Hung"}}};
 
 template <typename Value, std::size_t n>
 const char* word_of(const Words<Value, n>& words, Value value) {
@@ -62,5 +64,18 @@ std::optional<FailureAction> parse_action(const std::string& text) {
   return value_of(kActions, text);
 }
 std::optional<FailureCause> parse_cause(const std::string& text) { return value_of(kCauses, text); }
+
+std::optional<int> percent_of(const JobProgress& progress) {
+  if (progress.total_steps <= 0) return std::nullopt;
+  const long double part = static_cast<long double>(progress.step) / progress.total_steps;
+  return static_cast<int>(std::clamp(part, 0.0L, 1.0L) * 100);
+}
+
+std::string to_text(const JobProgress& progress) {
+  const auto percent = percent_of(progress);
+  if (!percent) return std::to_string(progress.step);
+  return std::to_string(progress.step) + "/" + std::to_string(progress.total_steps) + " (" +
+         std::to_string(*percent) + "%)";
+}
 
 }  // namespace tj

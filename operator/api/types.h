@@ -64,6 +64,7 @@ enum class FailureCause {
   pod_deleted,   // somebody deleted the pod
   pod_rejected,  // the node would not take it (UnexpectedAdmissionError, OutOfcpu, ...)
   start_deadline,  // not all workers ran in time
+  hung,            // the run stands still, or its rank 0 no longer says how it is doing
 };
 const char* to_string(FailureCause cause);  // "ExitCode", "OOMKilled", ...: status and metrics
 std::optional<FailureCause> parse_cause(const std::string& text);
@@ -84,6 +85,8 @@ struct RunPolicy {
   std::optional<std::chrono::seconds> start_deadline;
   std::optional<std::chrono::seconds> ttl_after_finished;
   std::optional<std::chrono::seconds> restart_budget_reset;
+  bool resets_budget_on_progress = true;
+  std::optional<std::chrono::seconds> heartbeat_timeout;  // absent: a hang is not looked for
   CleanPods clean_pods = CleanPods::running;
   int max_restarts = 3;
   std::string managed_by;  // empty: us
@@ -147,7 +150,33 @@ struct FirstFailure {
   std::string message;
   std::optional<TimePoint> finished_at;
   int collateral_count = 0;  // workers that had failed after it when the verdict fell
+  std::optional<long long> step = std::nullopt;  // last finished one, where its last words say it
   bool operator==(const FirstFailure&) const = default;
+};
+
+/// How the run is doing: the document of rank 0 (contract/progress.h) that was written last.
+struct JobProgress {
+  int attempt = 0;
+  long long step = 0;
+  long long total_steps = 0;  // 0: not known
+  std::string phase;
+  std::optional<long long> eta_seconds;
+  std::optional<double> loss;
+  std::optional<double> tokens_per_second;
+  std::optional<double> mfu;  // 0 to 1
+  std::optional<TimePoint> updated_at;
+  bool operator==(const JobProgress&) const = default;
+};
+/// Whole per cent; absent where the total is not known.
+std::optional<int> percent_of(const JobProgress& progress);
+/// "120/1000 (12%)", or "120" where the total is not known: the PROGRESS column.
+std::string to_text(const JobProgress& progress);
+
+struct LastCheckpoint {
+  long long step = 0;
+  std::string path;
+  std::optional<TimePoint> time;  // when the operator first read of it
+  bool operator==(const LastCheckpoint&) const = default;
 };
 
 /// How often a node was to blame for the end of an attempt.
@@ -181,7 +210,8 @@ struct JobStatus {
   std::optional<TimePoint> running_time;  // all its workers have run since
 
   int restarts = 0;
-  int restarts_counted = 0;  // those that run_policy.max_restarts bounds
+  int restarts_counted = 0;               // those that run_policy.max_restarts bounds
+  std::optional<long long> restart_step;  // where the run was at the last of these
   std::vector<NodeFailures> node_failures;
   std::vector<std::string> excluded_nodes;
   std::vector<TroubledRank> troubled_ranks;
@@ -191,6 +221,8 @@ struct JobStatus {
   std::optional<TimePoint> completion_time;
   ReplicaStatus workers;
   std::optional<FirstFailure> first_failure;
+  std::optional<JobProgress> progress;  // of an earlier attempt until this one has said something
+  std::optional<LastCheckpoint> last_checkpoint;
   std::vector<Condition> conditions;
   bool operator==(const JobStatus&) const = default;
 };
@@ -202,6 +234,8 @@ struct TrainingJob {
   /// The spec can't be read (a field's path and what is wrong with it): the job fails with reason
   /// Invalid.
   std::optional<std::string> spec_error;
+  /// Where rank 0 serves its progress document; absent: nobody asks.
+  std::optional<int> progress_port = names::kProgressPortDefault;
   bool operator==(const TrainingJob&) const = default;
 };
 
@@ -233,6 +267,7 @@ struct Pod {
   PodPhase phase = PodPhase::pending;
   bool ready = false;
   std::string node;
+  std::string ip;              // of rank 0 alone: nobody else is asked
   std::string reason;          // pod-level status.reason (Evicted, ...)
   std::string message;         // pod-level status.message
   std::string waiting_reason;  // why it does not start: Unschedulable, ImagePullBackOff, ...

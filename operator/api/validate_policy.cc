@@ -16,6 +16,7 @@ constexpr long long kYearSeconds = 31'536'000;
 constexpr long long kDaySeconds = 86'400;
 
 constexpr Bounds kDeadlineSeconds{.min = 1, .max = kYearSeconds};
+constexpr Bounds kHeartbeatSeconds{.min = 10, .max = kDaySeconds};
 constexpr Bounds kTtlSeconds{.min = 0, .max = kYearSeconds};
 constexpr Bounds kNodeSeconds{.min = 0, .max = kDaySeconds};
 constexpr Bounds kRestarts{.min = 0, .max = 1000};
@@ -35,6 +36,8 @@ constexpr std::string_view kRunPolicyFields[] = {"suspend",
                                                  "cleanPodPolicy",
                                                  "maxRestarts",
                                                  "restartBudgetResetSeconds",
+                                                 "restartBudgetResetOnProgress",
+                                                 "heartbeatTimeoutSeconds",
                                                  "restartScope",
                                                  "managedBy"};
 constexpr std::string_view kFailurePolicyFields[] = {"rules"};
@@ -48,8 +51,8 @@ constexpr std::string_view kRestartScopes[] = {"Gang"};
 constexpr std::string_view kActions[] = {"Restart", "RestartIgnoringBudget", "Fail",
                                          "ExcludeNodeAndRestart"};
 // Exit codes and signals have lists of their own.
-constexpr std::string_view kCauses[] = {"OOMKilled",  "Disrupted",   "NodeLost",
-                                        "PodDeleted", "PodRejected", "StartDeadline"};
+constexpr std::string_view kCauses[] = {"OOMKilled",   "Disrupted",     "NodeLost", "PodDeleted",
+                                        "PodRejected", "StartDeadline", "Hung"};
 constexpr std::string_view kSuccessPolicies[] = {"AllWorkers", "Worker0"};
 
 void check_run_policy(FieldChecker& checker, const Field& policy) {
@@ -62,6 +65,8 @@ void check_run_policy(FieldChecker& checker, const Field& policy) {
   checker.check_choice(child(policy, "cleanPodPolicy"), kCleanPodPolicies);
   checker.check_whole_number(child(policy, "maxRestarts"), kRestarts);
   checker.check_whole_number(child(policy, "restartBudgetResetSeconds"), kDeadlineSeconds);
+  checker.check_boolean(child(policy, "restartBudgetResetOnProgress"));
+  checker.check_whole_number(child(policy, "heartbeatTimeoutSeconds"), kHeartbeatSeconds);
   checker.check_choice(child(policy, "restartScope"), kRestartScopes);
   checker.check_text(child(policy, "managedBy"), kManagedByChars);
 }

@@ -84,7 +84,8 @@ Controller::Impl::Impl(boost::asio::io_context& loop, KubeApi& api, Metrics& met
       reconciler_(api_, view_, alarm_, metrics,
                   {.requests_in_flight_max = options_.requests_in_flight_max,
                    .now = options_.now,
-                   .wake = [this](const ObjectKey& key) { wake_job(key); }}),
+                   .wake = [this](const ObjectKey& key) { wake_job(key); },
+                   .progress = options_.progress}),
       node_watch_(api_, alarm_, node_events()) {
   if (options_.lease) stand_for_election(api, *options_.lease);
   add_watch(Resource::training_jobs, "");
@@ -154,6 +155,7 @@ void Controller::Impl::halt() {
   if (stopped_) return;
   stopped_ = true;
   api_.close();
+  reconciler_.stop();
   alarm_.cancel_all();
   for (const auto& watch : watches_) watch->stop();
   node_watch_.stop();
@@ -263,6 +265,7 @@ void Controller::Impl::add_all_jobs() {
 Gauges Controller::Impl::gauges() const {
   Gauges gauges = count_gauges(view_, options_.now());
   gauges.queue_depth = queue_.depth();
+  gauges.asked_jobs = reconciler_.asked_count();
   gauges.is_leader = may_act();
   return gauges;
 }

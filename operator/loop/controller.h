@@ -14,13 +14,15 @@
 
 namespace tj {
 
-class Metrics;  // loop/metrics.h
+class Metrics;         // loop/metrics.h
+class ProgressSource;  // loop/progress_source.h
 
 struct ControllerOptions {
-  std::string ns;                   // only this namespace; empty: all
-  int requests_in_flight_max = 32;  // of one job's creations and deletions
-  bool watch_nodes = true;          // while a job needs to know of them
-  std::function<TimePoint()> now;   // the wall clock; tests turn it by hand
+  std::string ns;                      // only this namespace; empty: all
+  int requests_in_flight_max = 32;     // of one job's creations and deletions
+  bool watch_nodes = true;             // while a job needs to know of them
+  std::function<TimePoint()> now;      // the wall clock; tests turn it by hand
+  ProgressSource* progress = nullptr;  // asked of running jobs by who acts; absent: nobody is asked
   // What all waiting is measured with; whoever turns it by hand calls `wake` after each turn.
   std::function<std::chrono::steady_clock::time_point()> steady_now =
       std::chrono::steady_clock::now;

@@ -53,6 +53,16 @@ class Metrics::Impl {
                                   .Help("1: this operator acts. 0: it follows.")
                                   .Register(registry)
                                   .Add({});
+  prometheus::Family<prometheus::Counter>& polls =
+      prometheus::BuildCounter()
+          .Name("trainingjob_progress_polls_total")
+          .Help("Questions to a rank 0 how its run is doing, by how they ended.")
+          .Register(registry);
+  prometheus::Gauge& asked_jobs = prometheus::BuildGauge()
+                                      .Name("trainingjob_progress_jobs")
+                                      .Help("Jobs whose rank 0 is asked how it is doing.")
+                                      .Register(registry)
+                                      .Add({});
   prometheus::Histogram& reconcile_seconds =
       prometheus::BuildHistogram()
           .Name("trainingjob_reconcile_seconds")
@@ -93,6 +103,7 @@ class Metrics::Impl {
       cached_objects.Add({{"resource", to_string(resource)}}).Set(static_cast<double>(count));
     }
     stuck_terminating.Set(static_cast<double>(gauges.stuck_terminating));
+    asked_jobs.Set(static_cast<double>(gauges.asked_jobs));
     queue_depth.Set(static_cast<double>(gauges.queue_depth));
     leader.Set(gauges.is_leader ? 1 : 0);
   }
@@ -102,8 +113,12 @@ Metrics::Metrics() : impl_(std::make_unique<Impl>()) {
   // A counter that begins at its first restart would hide that restart from rate().
   using enum FailureCause;
   for (const FailureCause cause : {exit_code, signal, oom_killed, disrupted, node_lost, pod_deleted,
-                                   pod_rejected, start_deadline}) {
+                                   pod_rejected, start_deadline, hung}) {
     impl_->restarts.Add({{"cause", to_string(cause)}});
+  }
+  using enum PollResult;
+  for (const PollResult result : {read, refused, unreachable, no_answer, invalid}) {
+    impl_->polls.Add({{"result", to_string(result)}});
   }
 }
 Metrics::~Metrics() = default;
@@ -112,6 +127,10 @@ void Metrics::count_request(Verb verb, Resource resource, const std::string& cod
   impl_->requests
       .Add({{"verb", to_string(verb)}, {"resource", to_string(resource)}, {"code", code}})
       .Increment();
+}
+
+void Metrics::count_poll(PollResult result) {
+  impl_->polls.Add({{"result", to_string(result)}}).Increment();
 }
 
 void Metrics::count_watch_restart(Resource resource, const std::string& reason) {

@@ -9,6 +9,7 @@
 
 #include "operator/api/types.h"
 #include "operator/kube/kube_api.h"
+#include "operator/loop/progress_source.h"
 
 namespace tj {
 
@@ -18,6 +19,7 @@ struct Gauges {
   std::map<Resource, std::size_t> cached_objects;
   std::size_t stuck_terminating = 0;
   std::size_t queue_depth = 0;
+  std::size_t asked_jobs = 0;
   bool is_leader = false;
 };
 
@@ -30,6 +32,8 @@ class Metrics {
 
   /// `code` is the HTTP status, or "timeout", "unavailable", ... where there was none.
   void count_request(Verb verb, Resource resource, const std::string& code);
+  /// How a question to a rank 0 ended.
+  void count_poll(PollResult result);
   void count_watch_restart(Resource resource, const std::string& reason);
   void observe_reconcile(std::chrono::duration<double> seconds);
   /// A job's status was written: restarts and start times are read off the difference.

@@ -115,7 +115,7 @@ std::vector<PodCondition> read_conditions(Reader& in) {
 }  // namespace
 
 PackedPod::PackedPod(const Pod& pod) {
-  const auto& [meta, job_name, worker_index, attempt, phase, ready, node, reason, message,
+  const auto& [meta, job_name, worker_index, attempt, phase, ready, node, ip, reason, message,
                waiting_reason, waiting_message, waiting_since, conditions, exit] = pod;
   Writer out;
   write(out, meta);
@@ -124,7 +124,8 @@ PackedPod::PackedPod(const Pod& pod) {
   out.number(attempt);
   out.number(static_cast<int>(phase));
   out.number(ready ? 1 : 0);
-  for (const std::string* text : {&node, &reason, &message, &waiting_reason, &waiting_message}) {
+  for (const std::string* text :
+       {&node, &ip, &reason, &message, &waiting_reason, &waiting_message}) {
     out.text(*text);
   }
   out.time(waiting_since);
@@ -135,9 +136,9 @@ PackedPod::PackedPod(const Pod& pod) {
 
 Pod PackedPod::unpack() const {
   Reader in(bytes_);
-  return {read_meta(in),    in.text(), in.as<int>(),        in.as<int>(), in.as<PodPhase>(),
-          in.number() != 0, in.text(), in.text(),           in.text(),    in.text(),
-          in.text(),        in.time(), read_conditions(in), read_exit(in)};
+  return {read_meta(in),    in.text(), in.as<int>(), in.as<int>(),        in.as<PodPhase>(),
+          in.number() != 0, in.text(), in.text(),    in.text(),           in.text(),
+          in.text(),        in.text(), in.time(),    read_conditions(in), read_exit(in)};
 }
 
 ObjectMeta meta_of(const PackedPod& pod) {

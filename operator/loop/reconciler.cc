@@ -36,6 +36,16 @@ bool must_persist_first(const TrainingJob& job, const Plan& plan) {
          !is_same_attempt(plan.status, job.status);
 }
 
+/// The pod of rank 0 of the current attempt.
+const Pod* rank0_of(const TrainingJob& job, const std::vector<Pod>& pods) {
+  for (const Pod& pod : pods) {
+    const bool is_its = pod.worker_index == 0 && pod.attempt == job.status.attempt &&
+                        pod.meta.controller_uid == job.meta.uid;
+    if (is_its) return &pod;
+  }
+  return nullptr;
+}
+
 void requeue_by(PassOutcome& outcome, std::chrono::milliseconds delay) {
   outcome.requeue_after = std::min(outcome.requeue_after.value_or(delay), delay);
 }
@@ -51,11 +61,13 @@ Reconciler::Reconciler(KubeApi& api, View& view, Alarm& alarm, Metrics& metrics,
       applier_(api, view, alarm, options_.requests_in_flight_max),
       status_writer_(api, view),
       events_(api, alarm),
-      news_reader_(api) {}
+      news_reader_(api),
+      poller_(options_.progress, alarm, metrics, options_.wake) {}
 
 void Reconciler::reconcile(const ObjectKey& key, Done done) {
   const TrainingJob* job = view_.jobs().find(key);
   if (job == nullptr || is_managed_elsewhere(*job)) {
+    poller_.forget(key);
     memory_.erase(key);  // of a job that is gone, the owner garbage collection takes the children
     return done({});
   }
@@ -92,6 +104,7 @@ Plan Reconciler::plan_from_view(const TrainingJob& job) {
   const Service* service = view_.services().find(job.meta.key());
   std::vector<Pod> pods = view_.pods_of(job.meta.key());
   std::vector<Node> nodes = view_.nodes_of(pods);
+  auto progress = poller_.look(job, rank0_of(job, pods));
   Observed observed{.job = job,
                     .pods = std::move(pods),
                     .service = service != nullptr ? std::optional(*service) : std::nullopt,
@@ -99,7 +112,9 @@ Plan Reconciler::plan_from_view(const TrainingJob& job) {
                     .nodes = std::move(nodes),
                     .pod_news = memory.pod_news,
                     .create_error = memory.create_error,
-                    .refusal = memory.refusal};
+                    .refusal = memory.refusal,
+                    .progress = std::move(progress),
+                    .progress_interval = poller_.write_interval()};
   Plan next = plan(observed);
   // Nothing is left to create, perhaps because a creation whose answer was lost went well: the
   // refusal before it is history. Only a final one is a verdict by itself.
@@ -144,10 +159,11 @@ std::chrono::milliseconds Reconciler::wait_to_write(const Pass& pass) {
   const JobStatus& before = pass.job.status;
   const JobStatus& after = pass.plan.status;
   const bool is_urgent = is_urgent_change(before, after);
+  const bool may_go = is_urgent || is_progress(before, after);
   const bool others_first = creating_ > 0 && (!is_urgent || is_on_its_way(before, after));
-  if ((is_urgent && !others_first) || is_same_status(before, after)) return {};
+  if ((may_go && !others_first) || is_same_status(before, after)) return {};
   const std::chrono::milliseconds none{0};
-  return std::max(is_urgent ? none : counts_wait,
+  return std::max(may_go ? none : counts_wait,
                   others_first ? pace.wait_beside_creations(now) : none);
 }
 
@@ -169,7 +185,8 @@ void Reconciler::status_written(Pass pass, const StatusOutcome& status) {
     case StatusResult::unchanged: return remove_children(std::move(pass));
     case StatusResult::written: {
       const bool was_urgent = is_urgent_change(pass.job.status, pass.plan.status);
-      memory_of(pass.job).counts_pace.written(was_urgent, alarm_.now());
+      const bool is_of_counts = was_urgent || !is_progress(pass.job.status, pass.plan.status);
+      if (is_of_counts) memory_of(pass.job).counts_pace.written(was_urgent, alarm_.now());
       metrics_.count_status(pass.job.status, pass.plan.status);
       announce(pass);
       return remove_children(std::move(pass));

@@ -14,6 +14,7 @@
 #include "operator/loop/log_gate.h"
 #include "operator/loop/metrics.h"
 #include "operator/loop/pod_news.h"
+#include "operator/loop/progress_poller.h"
 #include "operator/loop/status_writer.h"
 #include "operator/loop/view.h"
 #include "operator/plan/plan.h"
@@ -32,6 +33,7 @@ struct ReconcilerOptions {
   int requests_in_flight_max = 1;                  // of one job's creations and deletions
   std::function<TimePoint()> now;                  // the wall clock
   std::function<void(const ObjectKey& key)> wake;  // something is known of a job that was not
+  ProgressSource* progress = nullptr;              // absent: nobody is asked
 };
 
 class Reconciler {
@@ -49,6 +51,10 @@ class Reconciler {
   void reconcile(const ObjectKey& key, Done done);
   /// A pass before would spend too much of the time on this job.
   SteadyTime rests_until(const ObjectKey& key) const;
+  /// Of no job is asked any more how it is doing.
+  void stop() { poller_.stop(); }
+  /// Jobs whose rank 0 is asked how it is doing.
+  std::size_t asked_count() const { return poller_.asked_count(); }
 
  private:
   /// What may be lost at any time, at the cost of a request or a line in the log.
@@ -90,6 +96,7 @@ class Reconciler {
   StatusWriter status_writer_;
   EventOutbox events_;
   PodNewsReader news_reader_;
+  ProgressPoller poller_;
   int creating_ = 0;                    // jobs whose children are being created
   std::map<ObjectKey, Memory> memory_;  // of jobs that are in the View
 };

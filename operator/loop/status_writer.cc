@@ -19,6 +19,8 @@ JobStatus without_what_moves(JobStatus status) {
   status.ready_text.clear();
   status.workers = {.desired = status.workers.desired};
   status.troubled_ranks.clear();
+  status.progress.reset();
+  status.last_checkpoint.reset();
   for (Condition& condition : status.conditions) condition.message.clear();
   return status;
 }
@@ -34,6 +36,10 @@ bool is_urgent_change(const JobStatus& before, const JobStatus& after) {
   // Who counts on the machines being free again waits for the last of them.
   const bool is_empty_now = before.workers.active > 0 && after.workers.active == 0;
   return is_empty_now || !(without_what_moves(before) == without_what_moves(after));
+}
+
+bool is_progress(const JobStatus& before, const JobStatus& after) {
+  return before.progress != after.progress || before.last_checkpoint != after.last_checkpoint;
 }
 
 std::chrono::milliseconds CountsPace::wait(SteadyTime now) const {

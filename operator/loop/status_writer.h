@@ -33,6 +33,9 @@ bool is_same_status(const JobStatus& left, const JobStatus& right);
 /// just now.
 bool is_urgent_change(const JobStatus& before, const JobStatus& after);
 
+/// The run has come further. How often that is written, plan/ has decided.
+bool is_progress(const JobStatus& before, const JobStatus& after);
+
 /// When counts that move may be written: at once, and then after a wait that doubles with each such
 /// write, so that a gang of a thousand that comes up over an hour costs a dozen writes. Pure.
 class CountsPace {

@@ -168,9 +168,9 @@ const Pod* find_silent_start(const Observed& observed, const Gang& gang) {
 
 std::string describe_first_failure(const FirstFailure& failure) {
   std::string text;
-  const bool speaks_for_itself = failure.cause == FailureCause::node_lost ||
-                                 failure.cause == FailureCause::pod_deleted ||
-                                 failure.cause == FailureCause::start_deadline;
+  const bool speaks_for_itself =
+      failure.cause == FailureCause::node_lost || failure.cause == FailureCause::pod_deleted ||
+      failure.cause == FailureCause::start_deadline || failure.cause == FailureCause::hung;
   if (speaks_for_itself) {
     text = failure.message;
   } else {

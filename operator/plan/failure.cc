@@ -7,6 +7,7 @@
 
 #include "contract/outcome.h"
 #include "operator/plan/explain.h"
+#include "operator/plan/progress.h"
 #include "operator/plan/reason.h"
 
 namespace tj {
@@ -79,6 +80,7 @@ FirstFailure describe_end(const Pod& pod) {
   if (outcome) {
     failure.reason = outcome->reason;
     failure.message = outcome->message;
+    failure.step = outcome->step;
   } else if (failure.message.empty()) {
     failure.message = pod.exit->message;
   }
@@ -180,7 +182,8 @@ FailureAction built_in_action(const FirstFailure& what) {
     case FailureCause::pod_deleted: return FailureAction::restart_ignoring_budget;
     case FailureCause::oom_killed:
     case FailureCause::pod_rejected:
-    case FailureCause::start_deadline: return FailureAction::restart;
+    case FailureCause::start_deadline:
+    case FailureCause::hung: return FailureAction::restart;
     case FailureCause::signal:
       return what.exit_code && is_crash(*what.exit_code - exit_code::kSignalBase)
                  ? FailureAction::restart
@@ -202,6 +205,7 @@ const char* reason_word(FailureCause cause) {
     case FailureCause::pod_deleted: return reason::kWorkerLost;
     case FailureCause::pod_rejected: return reason::kPodRejected;
     case FailureCause::start_deadline: return reason::kStartDeadlineExceeded;
+    case FailureCause::hung: return reason::kHung;
   }
   return reason::kWorkerFailed;
 }
@@ -229,10 +233,15 @@ void blame_node(JobStatus& status, const FirstFailure& what, FailureAction actio
   if (by_rule || found->count >= kNodeFailuresMax) list_bounded(status.excluded_nodes, what.node);
 }
 
-bool has_earned_a_new_budget(const Observed& observed) {
-  const auto reset = observed.job.spec.run.restart_budget_reset;
-  const auto since = observed.job.status.running_time;
-  return reset && since && observed.now >= *since + *reset;
+/// The attempt has run for long enough, or has come further than the one before.
+bool has_earned_a_new_budget(const Observed& observed, const JobStatus& status) {
+  const RunPolicy& policy = observed.job.spec.run;
+  const bool by_time = policy.restart_budget_reset && status.running_time &&
+                       observed.now >= *status.running_time + *policy.restart_budget_reset;
+  const auto step = reached_step(status);
+  const bool by_progress = policy.resets_budget_on_progress && step && status.restart_step &&
+                           *step > *status.restart_step;
+  return by_time || by_progress;
 }
 
 }  // namespace
@@ -246,7 +255,11 @@ std::optional<Failure> find_first_failure(const Observed& observed, const Gang& 
     ++failed_count;
     if (!first || blame_order(*failure) < blame_order(*first)) first = std::move(failure);
   }
-  if (!first) return late_start(observed, gang);
+  if (!first) {
+    if (auto late = late_start(observed, gang)) return late;
+    auto hang = find_hang(observed, gang);
+    return hang ? std::optional(Failure{*std::move(hang), {}, false}) : std::nullopt;
+  }
   first->what.collateral_count = failed_count - 1;
   return first;
 }
@@ -258,17 +271,18 @@ FailureAction action_for(const JobSpec& spec, const Failure& failure) {
   return built_in_action(failure.what);
 }
 
-JobStatus judge_failure(const Observed& observed, const Failure& failure) {
+JobStatus judge_failure(const Observed& observed, const Gang& gang, const Failure& failure) {
   const RunPolicy& policy = observed.job.spec.run;
   const FailureAction action = action_for(observed.job.spec, failure);
   JobStatus status = observed.job.status;
+  (void)take_progress(status, observed, gang, /*at_once=*/true);
   status.first_failure = failure.what;
   status.reason = reason_word(failure.what.cause);
   status.message = describe_first_failure(failure.what);
   status.phase = Phase::failed;
   if (action == FailureAction::fail) return status;
   const bool counts = action != FailureAction::restart_ignoring_budget;
-  if (has_earned_a_new_budget(observed)) status.restarts_counted = 0;
+  if (has_earned_a_new_budget(observed, status)) status.restarts_counted = 0;
   if (counts && status.restarts_counted >= policy.max_restarts) {
     if (policy.max_restarts == 0) return status;
     status.reason = reason::kRestartsExhausted;
@@ -284,6 +298,7 @@ JobStatus judge_failure(const Observed& observed, const Failure& failure) {
     return status;
   }
   blame_node(status, failure.what, action);
+  if (counts) status.restart_step = std::max(status.restart_step, reached_step(status));
   status.phase = Phase::restarting;
   ++status.attempt;
   ++status.restarts;

@@ -19,14 +19,14 @@ struct Failure {
 
 /// The worker that failed first: the earliest end; one that says it lost a peer only if no other
 /// failed; ties go to the lowest rank. A worker is also lost with its node, with its pod, or when
-/// the start deadline has passed. Absent: all is well.
+/// the start deadline has passed, or the run hangs. Absent: all is well.
 std::optional<Failure> find_first_failure(const Observed& observed, const Gang& gang);
 
 /// The first of the job's rules that matches, else the built-in class (docs/trainingjob.md).
 FailureAction action_for(const JobSpec& spec, const Failure& failure);
 
 /// The job's status after the verdict on a failure: restarted as the next attempt, or failed.
-JobStatus judge_failure(const Observed& observed, const Failure& failure);
+JobStatus judge_failure(const Observed& observed, const Gang& gang, const Failure& failure);
 
 inline constexpr int kUncountedRestartsMax = 1'000;  // months of preemptions; more is a loop
 inline constexpr int kNodeFailuresMax = 2;           // then the node is excluded

@@ -199,6 +199,14 @@ json make_service(const TrainingJob& job) {
 
 json make_network_policy(const TrainingJob& job) {
   const json own_pods{{"matchLabels", labels_of(job)}};
+  json ingress = json::array({{{"from", json::array({{{"podSelector", own_pods}}})}}});
+  if (job.progress_port) {
+    const json operators{
+        {"namespaceSelector", json::object()},
+        {"podSelector", {{"matchLabels", {{kOperatorLabel, kOperatorLabelValue}}}}}};
+    const json port{{"protocol", "TCP"}, {"port", *job.progress_port}};
+    ingress.push_back({{"from", json::array({operators})}, {"ports", json::array({port})}});
+  }
   return {{"apiVersion", "networking.k8s.io/v1"},
           {"kind", "NetworkPolicy"},
           {"metadata",
@@ -209,7 +217,7 @@ json make_network_policy(const TrainingJob& job) {
           {"spec",
            {{"podSelector", own_pods},
             {"policyTypes", json::array({"Ingress"})},
-            {"ingress", json::array({{{"from", json::array({{{"podSelector", own_pods}}})}}})}}}};
+            {"ingress", std::move(ingress)}}}};
 }
 
 json make_event(const TrainingJob& job, const PlannedEvent& event, TimePoint now) {

@@ -7,6 +7,10 @@
 
 namespace tj {
 
+// On the operator's own pods, by the chart: the NetworkPolicy of a job lets them in.
+inline constexpr const char* kOperatorLabel = "kubebrain.io/component";
+inline constexpr const char* kOperatorLabelValue = "trainingjob-operator";
+
 /// Label selector of everything the operator owns: kubebrain.io/trainingjob.
 std::string owned_selector();
 /// Label selector of one job's pods: job-name=<job>,kubebrain.io/trainingjob=<job>.
@@ -21,7 +25,8 @@ nlohmann::json make_pod(const TrainingJob& job, const CreatePod& action);
 /// Headless, publishNotReadyAddresses, one port; named as the job.
 nlohmann::json make_service(const TrainingJob& job);
 
-/// Lets only the job's own pods reach each other's ports; what they reach themselves stays open.
+/// Lets only the job's own pods reach each other's ports, and the operator the port where rank 0
+/// says how it is doing; what they reach themselves stays open.
 nlohmann::json make_network_policy(const TrainingJob& job);
 
 /// Names what the pods of an attempt are made from: another hash needs another attempt.

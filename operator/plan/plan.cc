@@ -11,6 +11,7 @@
 #include "operator/plan/failure.h"
 #include "operator/plan/gang.h"
 #include "operator/plan/manifest.h"
+#include "operator/plan/progress.h"
 #include "operator/plan/reason.h"
 
 namespace tj {
@@ -183,6 +184,7 @@ Plan plan_suspended(const Observed& observed, const Gang& gang) {
   Plan plan = plan_from(observed.job.status);
   count_into(plan.status, observed.job, gang);
   if (plan.status.phase != Phase::suspended || plan.status.start_time) {
+    (void)take_progress(plan.status, observed, gang, /*at_once=*/true);
     if (plan.status.start_time) end_attempt(plan.status);
     plan.status.start_time.reset();
     conclude(plan, {Phase::suspended, reason::kSuspended, "suspended by runPolicy.suspend"},
@@ -301,10 +303,11 @@ void begin_again_as_specified(Plan& plan, const Observed& observed) {
            observed);
 }
 
-void fail_or_restart(Plan& plan, const Observed& observed, const Failure& failure) {
+void fail_or_restart(Plan& plan, const Observed& observed, const Gang& gang,
+                     const Failure& failure) {
   const ReplicaStatus counts = plan.status.workers;
   const std::string ready = plan.status.ready_text;
-  plan.status = judge_failure(observed, failure);
+  plan.status = judge_failure(observed, gang, failure);
   plan.status.workers = counts;
   plan.status.ready_text = ready;
   if (plan.status.phase == Phase::restarting) {
@@ -367,6 +370,7 @@ Plan plan_active(const Observed& observed, const Gang& gang) {
   Plan plan = plan_from(observed.job.status);
   count_into(plan.status, observed.job, gang);
   if (const auto end = judge_end(observed, gang)) {
+    (void)take_progress(plan.status, observed, gang, /*at_once=*/true);
     conclude(plan, *end, observed);
     return plan;
   }
@@ -379,7 +383,7 @@ Plan plan_active(const Observed& observed, const Gang& gang) {
     if (const auto until = wait_for_culprit(observed, gang, *failure)) {
       look_again_at(plan, *until, observed.now);
     } else {
-      fail_or_restart(plan, observed, *failure);
+      fail_or_restart(plan, observed, gang, *failure);
     }
     return plan;
   }
@@ -399,6 +403,9 @@ Plan plan_active(const Observed& observed, const Gang& gang) {
            observed.create_error ? judge_refusal(observed, gang) : judge_progress(observed, gang),
            observed);
   watch_the_clock(plan, observed, gang);
+  if (const auto due = take_progress(plan.status, observed, gang, /*at_once=*/false)) {
+    look_again_at(plan, *due, observed.now);
+  }
   return plan;
 }
 

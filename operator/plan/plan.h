@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "contract/progress.h"
 #include "operator/api/types.h"
 
 namespace tj {
@@ -23,6 +24,19 @@ struct PodNews {
   bool operator==(const PodNews&) const = default;
 };
 
+/// What was read of the progress document of rank 0. Safe to lose: that it was read at all in this
+/// attempt stands in the status.
+struct ProgressNews {
+  std::string pod_uid;               // of the pod that was asked
+  std::optional<Progress> document;  // the last that it gave
+  /// From the first to the last of the readings that have failed since; zero: the last one went
+  /// well, or too few have failed to tell.
+  std::chrono::milliseconds unreadable_for{0};
+};
+
+/// At least so long between two writes of a job's progress.
+inline constexpr std::chrono::milliseconds kProgressIntervalMin{10'000};
+
 /// All that is known about one job. Children are those labelled with its name, whoever owns them.
 struct Observed {
   TrainingJob job;
@@ -35,6 +49,9 @@ struct Observed {
   /// lose.
   std::optional<std::string> create_error;
   Refusal refusal = Refusal::denied;  // of what kind create_error is
+  std::optional<ProgressNews> progress;
+  /// Longer where many jobs run, so that their writes have a bound in sum.
+  std::chrono::milliseconds progress_interval = kProgressIntervalMin;
 };
 
 struct CreateService {

@@ -24,6 +24,7 @@ inline constexpr const char* kNodeLost = "NodeLost";
 inline constexpr const char* kWorkerLost = "WorkerLost";
 inline constexpr const char* kPodRejected = "PodRejected";
 inline constexpr const char* kStartDeadlineExceeded = "StartDeadlineExceeded";
+inline constexpr const char* kHung = "Hung";
 inline constexpr const char* kRestartsExhausted = "RestartsExhausted";
 
 }  // namespace tj::reason

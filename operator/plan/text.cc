@@ -30,6 +30,8 @@ std::string line_of(const JobStatus& status) {
             " counted=" + std::to_string(status.restarts_counted);
   }
   if (status.first_failure) line += " first-failure=" + std::to_string(status.first_failure->rank);
+  if (status.progress) line += " progress=" + to_text(*status.progress);
+  if (status.last_checkpoint) line += " saved=" + std::to_string(status.last_checkpoint->step);
   for (const std::string& node : status.excluded_nodes) line += " excluded=" + node;
   if (!status.troubled_ranks.empty()) {
     line += " troubled=" + std::to_string(status.troubled_ranks.size());

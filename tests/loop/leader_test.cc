@@ -252,11 +252,7 @@ TEST(Leader, a_missing_right_to_the_lease_is_told_by_readiness) {
   EXPECT_EQ(first.controller().not_ready_reason(), "");
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr unsigned kStormSeeds = 2;  // each takes twenty seconds then
-#else
-constexpr unsigned kStormSeeds = 10;
-#endif
+constexpr unsigned kStormSeeds = kIsSanitized ? 2 : 10;
 
 TEST(Leader, is_one_whatever_happens_to_cables_clocks_and_processes) {
   for (unsigned seed = 1; seed <= kStormSeeds; ++seed) {

@@ -9,15 +9,12 @@
 #include "operator/loop/packed_pod.h"
 #include "operator/loop/resident_memory.h"
 #include "operator/loop/view.h"
+#include "tests/loop/world.h"
 
 namespace tj {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kCountsBytes = false;  // its allocator does not tell
-#else
-constexpr bool kCountsBytes = true;
-#endif
+constexpr bool kCountsBytes = !kIsSanitized;  // a sanitizer's allocator does not tell
 
 std::size_t bytes_in_use() { return mallinfo2().uordblks; }
 
@@ -64,6 +61,7 @@ TEST(PackedPod, keeps_every_field) {
           .phase = PodPhase::unknown,
           .ready = true,
           .node = "node",
+          .ip = "10.1.2.3",
           .reason = "Evicted",
           .message = std::string(300, 'm'),
           .waiting_reason = "Unschedulable",

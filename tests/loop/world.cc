@@ -26,6 +26,27 @@ json pod_status(const char* phase, const json& state) {
 
 }  // namespace
 
+void FakeProgress::fetch(const ProgressTarget& target, Done done) {
+  ++asked;
+  last_target = target;
+  const auto found = answers_.find(target.ip);
+  const PollAnswer answer =
+      found == answers_.end() ? PollAnswer{PollResult::refused, {}} : found->second();
+  boost::asio::post(loop_, [done = std::move(done), answer] { done(answer); });
+}
+
+void FakeProgress::answer(const std::string& job, Answer answer) {
+  answers_["ip-of-" + job + "-worker-0"] = std::move(answer);
+}
+
+void FakeProgress::say(const std::string& job, const Progress& document) {
+  answer(job, [document] { return PollAnswer{PollResult::read, document}; });
+}
+
+void FakeProgress::fail(const std::string& job, PollResult result) {
+  answer(job, [result] { return PollAnswer{result, {}}; });
+}
+
 World::World() {
   spdlog::set_level(spdlog::level::off);
   const auto post = [this](std::function<void()> work) {
@@ -108,8 +129,9 @@ void World::place_pod(const std::string& name, const std::string& node) {
 }
 
 void World::start_pod(const std::string& name) {
-  const auto done = objects().patch_status(Resource::pods, {kNamespace, name},
-                                           pod_status("Running", {{"running", json::object()}}));
+  json status = pod_status("Running", {{"running", json::object()}});
+  status["status"]["podIP"] = "ip-of-" + name;
+  const auto done = objects().patch_status(Resource::pods, {kNamespace, name}, status);
   TJ_CHECK(done.ok(), name);
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace tj {
@@ -60,6 +61,7 @@ TEST(JobJson, status_survives_the_way_to_the_server_and_back) {
                 .message = "worker 1 failed first",
                 .observed_generation = 2,
                 .attempt = 4,
+                .restart_step = 100,
                 .ready_text = "0/3",
                 .selector = "job-name=mnist",
                 .start_time = time,
@@ -70,7 +72,18 @@ TEST(JobJson, status_survives_the_way_to_the_server_and_back) {
                                               .exit_code = 137,
                                               .reason = "OOMKilled",
                                               .message = "m",
-                                              .finished_at = time},
+                                              .finished_at = time,
+                                              .step = 119},
+                .progress = JobProgress{.attempt = 4,
+                                        .step = 120,
+                                        .total_steps = 1000,
+                                        .phase = "step",
+                                        .eta_seconds = 234,
+                                        .loss = 3.125,
+                                        .tokens_per_second = 1e9,
+                                        .mfu = 0.41,
+                                        .updated_at = time},
+                .last_checkpoint = LastCheckpoint{100, "/out/step-100", time},
                 .conditions = {{.type = "Failed",
                                 .status = true,
                                 .reason = "WorkerFailed",
@@ -85,6 +98,35 @@ TEST(JobJson, status_survives_the_way_to_the_server_and_back) {
   const JobStatus fresh;
   object.merge_patch(json{{"status", status_patch(job, fresh)["status"]}});
   EXPECT_EQ(job_from_json(object)->status, fresh) << "an absent value is taken away by the patch";
+}
+
+TEST(JobJson, shows_progress_for_people) {
+  const auto text = [](long long step, long long total) {
+    return to_text(JobProgress{.step = step, .total_steps = total});
+  };
+  EXPECT_EQ(text(120, 1000), "120/1000 (12%)");
+  EXPECT_EQ(text(999, 1000), "999/1000 (99%)");
+  EXPECT_EQ(text(1500, 1000), "1500/1000 (100%)");
+  EXPECT_EQ(text(120, 0), "120");
+  const long long most = std::numeric_limits<long long>::max();
+  EXPECT_EQ(percent_of(JobProgress{.step = most, .total_steps = most}), 100);
+}
+
+TEST(JobJson, reads_the_progress_port_of_the_job_then_of_its_pods) {
+  const auto port_with = [](const json& of_job, const json& of_pods) {
+    json object = kJob;
+    if (!of_job.is_null()) object["metadata"]["annotations"]["kubebrain.io/progress-port"] = of_job;
+    json& pods = object["spec"]["replicaSpecs"]["Worker"]["template"];
+    if (!of_pods.is_null()) pods["metadata"]["annotations"]["kubebrain.io/progress-port"] = of_pods;
+    return job_from_json(object)->progress_port;
+  };
+  EXPECT_EQ(port_with(nullptr, nullptr), 29600);
+  EXPECT_EQ(port_with("8000", nullptr), 8000);
+  EXPECT_EQ(port_with(nullptr, "8001"), 8001);
+  EXPECT_EQ(port_with("8000", "off"), 8000);
+  for (const char* off : {"off", "", "0", "65536", "no", "80 "}) {
+    EXPECT_EQ(port_with(nullptr, off), std::nullopt) << off;
+  }
 }
 
 json pod_with(const char* status) {

@@ -125,6 +125,34 @@ bool Story::end_pods(const std::string& verb, const Words& words) {
   return true;
 }
 
+bool Story::change_progress(const std::string& verb, const Words& words) {
+  if (verb == "unreadable") {
+    world_.progress->unreadable_for = std::chrono::seconds{std::stoi(words.at(1))};
+    return true;
+  }
+  if (verb != "read") return false;
+  Progress document{.attempt = world_.job.status.attempt,
+                    .phase = option(words, "phase", "step"),
+                    .step = std::stoll(option(words, "step", "0")),
+                    .steps = std::stoll(option(words, "of", "0")),
+                    .loss = {},
+                    .tokens_per_second = {},
+                    .mfu = {},
+                    .eta_seconds = {},
+                    .last_checkpoint = {},
+                    .heartbeat_age_seconds = std::stod(option(words, "age", "0")),
+                    .stalled = {}};
+  if (const auto saved = option(words, "saved", ""); !saved.empty()) {
+    document.last_checkpoint = SavedStep{std::stoll(saved), "/out/step-" + saved};
+  }
+  if (const auto rank = option(words, "stalled", ""); !rank.empty()) {
+    document.stalled.push_back(
+        {std::stoi(rank), "n", document.phase, std::stod(option(words, "for", "0"))});
+  }
+  world_.progress = ProgressNews{pod("0").meta.uid, std::move(document), {}};
+  return true;
+}
+
 bool Story::is_silent(const std::string& node) const {
   return std::any_of(world_.nodes.begin(), world_.nodes.end(), [&](const Node& each) {
     return each.meta.name == node && each.silent_since.has_value();
@@ -180,6 +208,9 @@ void Story::apply_settings(const Words& words) {
   seconds("start-deadline", spec.run.start_deadline);
   seconds("ttl", spec.run.ttl_after_finished);
   seconds("budget-reset", spec.run.restart_budget_reset);
+  seconds("heartbeat", spec.run.heartbeat_timeout);
+  on("reset-on-progress",
+     [&](const std::string& text) { spec.run.resets_budget_on_progress = text == "true"; });
   seconds("tolerance", spec.node_loss.tolerance);
   seconds("force-delete", spec.node_loss.force_delete);
   on("template", [&](const std::string& text) { spec.pod_template_json = text; });
@@ -209,6 +240,7 @@ void Story::apply_job(const Words& words) {
 
 void Story::change(const std::string& verb, const Words& words) {
   if (change_pods(verb, words) || end_pods(verb, words) || change_nodes(verb, words)) return;
+  if (change_progress(verb, words)) return;
   if (verb == "job") {
     apply_job(words);
   } else if (verb == "set") {

@@ -5,7 +5,8 @@
 //   set SETTING...           the spec is changed: workers=N template=T suspend=true|false
 //                            max-restarts=N active-deadline=S start-deadline=S ttl=S
 //                            budget-reset=S clean=All|None success=Worker0 tolerance=S
-//                            force-delete=S managed-by=WHO network-policy=true
+//                            force-delete=S managed-by=WHO network-policy=true heartbeat=S
+//                            reset-on-progress=false
 //   rule ACTION [code=N] [signal=N] [condition=C] [cause=C]   the next rule of its failure policy
 //   start RANK...            kubelet starts these workers ("all": every one)
 //   bind RANK NODE           the scheduler has found a node
@@ -16,6 +17,9 @@
 //   disrupt RANK REASON code=N    the pod is asked to leave, and its worker ends of it
 //   waiting RANK REASON TEXT...   a worker can't start
 //   news RANK REASON TEXT... what the pod's events say
+//   read step=N [of=N] [phase=P] [saved=N] [age=S] [stalled=RANK] [for=S]
+//                            rank 0 has said how it is doing
+//   unreadable S             it has not said anything more for S seconds
 //   vanish RANK              the pod is deleted by somebody else, and gone
 //   gone                     pods asked to stop have stopped, if their node is heard of
 //   silent NODE | heard NODE a node has not been heard of since now; it is heard again
@@ -50,6 +54,7 @@ class Story {
   void change(const std::string& verb, const Words& words);
   bool change_pods(const std::string& verb, const Words& words);
   bool end_pods(const std::string& verb, const Words& words);
+  bool change_progress(const std::string& verb, const Words& words);
   bool change_nodes(const std::string& verb, const Words& words);
   bool is_silent(const std::string& node) const;
   void apply_job(const Words& words);

@@ -109,7 +109,9 @@ void Cluster::schedule(const PodFacts& pod) {
 
 void Cluster::start(const PodFacts& pod) {
   parts_.trace.note("kubelet: " + pod.key.name + " runs");
-  report(pod, with_phase("Running", container({{"running", {{"startedAt", time()}}}})));
+  json status = with_phase("Running", container({{"running", {{"startedAt", time()}}}}));
+  status["podIP"] = "10.0.0.1";
+  report(pod, status);
 }
 
 void Cluster::trouble_at_start(const PodFacts& pod) {

@@ -137,8 +137,15 @@ void Invariants::check_progress(const JobFacts& before, const JobFacts& after) {
           "observedGeneration goes on, and not ahead", about(after));
   require(after.restarts_counted <= restarts_max_[after.uid], "restartsCounted <= maxRestarts",
           about(after) + " restartsCounted " + std::to_string(after.restarts_counted));
-  require(after.restarts_counted >= before.restarts_counted || after.may_reset_budget,
-          "restartsCounted never goes back", about(after));
+  const bool has_come_further =
+      after.resets_on_progress && after.reached_step > before.restart_step;
+  require(after.restarts_counted >= before.restarts_counted || after.may_reset_budget ||
+              has_come_further,
+          "restartsCounted never goes back without cause", about(after));
+  require(after.progress_attempt <= after.attempt, "progress is of no later attempt", about(after));
+  const bool is_hang = after.restarts > before.restarts && after.reason == "Hung";
+  require(!is_hang || after.looks_for_hangs, "a hang is concluded only where it is looked for",
+          about(after));
   require(after.restarts <= kRestartsMax, "restarts have a bound", about(after));
   require(after.restarts <= after.attempt, "each restart is an attempt", about(after));
 }

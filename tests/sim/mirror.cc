@@ -82,6 +82,9 @@ JobFacts read_job(const Json& object) {
                .attempt = number_in(status, "attempt", 0),
                .restarts = number_in(status, "restarts", 0),
                .restarts_counted = number_in(status, "restartsCounted", 0),
+               .restart_step = number_in(status, "restartStep", 0),
+               .reached_step = number_in(part(status, "progress"), "step", -1),
+               .progress_attempt = number_in(part(status, "progress"), "attempt", -1),
                .world_size = number_in(status, "worldSize", 0),
                .active = number_in(workers, "active", 0),
                .ready = number_in(workers, "ready", 0),
@@ -92,6 +95,11 @@ JobFacts read_job(const Json& object) {
   job.max_restarts = number_in(policy, "maxRestarts", 3);
   job.has_ttl = policy.contains("ttlSecondsAfterFinished");
   job.may_reset_budget = policy.contains("restartBudgetResetSeconds");
+  job.resets_on_progress = policy.value("restartBudgetResetOnProgress", true);
+  job.looks_for_hangs = policy.contains("heartbeatTimeoutSeconds");
+  if (status.contains("lastCheckpoint")) {
+    job.reached_step = number_in(status["lastCheckpoint"], "step", -1);
+  }
   job.clean_pods = policy.value("cleanPodPolicy", "Running");
   return job;
 }

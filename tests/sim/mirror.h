@@ -43,7 +43,10 @@ struct JobFacts {
   int attempt = 0;
   int restarts = 0;
   int restarts_counted = 0;
-  int world_size = 0;  // 0: not recorded
+  int restart_step = 0;
+  int reached_step = -1;      // of the last checkpoint, else of the progress; -1: not told
+  int progress_attempt = -1;  // -1: none
+  int world_size = 0;         // 0: not recorded
   int active = 0;
   int ready = 0;
   int succeeded = 0;
@@ -52,7 +55,9 @@ struct JobFacts {
   bool is_suspended = false;
   int max_restarts = 0;
   bool has_ttl = false;
-  bool may_reset_budget = false;
+  bool may_reset_budget = false;  // by time
+  bool resets_on_progress = true;
+  bool looks_for_hangs = false;
   std::string clean_pods;
 };
 

@@ -13,10 +13,15 @@ TimePoint wall_time(SteadyTime now) {
 }
 
 Process::Process(LinkWorld world, std::string name, std::chrono::milliseconds skew, Bug bug)
-    : now_(world.now), name_(name), link_(world, std::move(name)), saboteur_(sabotage(bug, link_)) {
+    : now_(world.now),
+      name_(name),
+      link_(world, std::move(name)),
+      saboteur_(sabotage(bug, link_)),
+      rank0_(loop_, world.dice, world.weather) {
   ControllerOptions options{.ns = "",
                             .requests_in_flight_max = 4,
                             .now = [this, skew] { return wall_time(now_) + skew; },
+                            .progress = &rank0_,
                             .steady_now = [this] { return now_; }};
   KubeApi& api = saboteur_ ? *saboteur_ : link_;
   controller_ = std::make_unique<Controller>(loop_, api, metrics_, std::move(options));

@@ -7,6 +7,7 @@
 #include "operator/loop/controller.h"
 #include "operator/loop/metrics.h"
 #include "tests/sim/link.h"
+#include "tests/sim/rank0.h"
 #include "tests/sim/sabotage.h"
 
 namespace tj::sim {
@@ -47,6 +48,7 @@ class Process {
   boost::asio::io_context loop_;
   Link link_;
   std::unique_ptr<KubeApi> saboteur_;  // null: the code is as it should be
+  Rank0 rank0_;
   Metrics metrics_;
   std::unique_ptr<Controller> controller_;
 };

@@ -27,6 +27,8 @@ void User::draw_policies(json& spec) {
   if (dice.percent(10)) run["startDeadlineSeconds"] = dice.between(1, 300);
   if (dice.percent(15)) run["ttlSecondsAfterFinished"] = dice.between(0, 300);
   if (dice.percent(15)) run["restartBudgetResetSeconds"] = dice.between(1, 300);
+  if (dice.percent(40)) run["heartbeatTimeoutSeconds"] = dice.between(10, 120);
+  if (dice.percent(20)) run["restartBudgetResetOnProgress"] = false;
   constexpr const char* kCleanPods[] = {"Running", "All", "None"};
   if (dice.percent(30)) run["cleanPodPolicy"] = dice.pick(kCleanPods);
   if (dice.percent(15)) spec["successPolicy"] = "Worker0";
@@ -44,7 +46,7 @@ void User::draw_policies(json& spec) {
     if (kind == 0) rule["exitCodes"] = {1, 78, dice.between(1, 255)};
     if (kind == 1) rule["signals"] = {9, 11};
     if (kind == 2) rule["conditions"] = {"DisruptionTarget"};
-    if (kind == 3) rule["causes"] = {"OOMKilled", "NodeLost", "PodDeleted"};
+    if (kind == 3) rule["causes"] = {"OOMKilled", "NodeLost", "PodDeleted", "Hung"};
     rules.push_back(std::move(rule));
   }
   spec["failurePolicy"]["rules"] = std::move(rules);

@@ -27,6 +27,7 @@ struct Weather {
   int job_deletions = 0;
   int spec_changes = 0;
   int strangers = 0;
+  int hangs = 0;  // of the answers of rank 0, in a hundred: the run stands still, or says nothing
 
   static Weather draw(Dice& dice);
   static Weather calm() { return {}; }
@@ -53,7 +54,8 @@ inline Weather Weather::draw(Dice& dice) {
           .pod_deletions = some(2, 10),
           .job_deletions = some(2, 8),
           .spec_changes = some(4, 15),
-          .strangers = some(1, 3)};
+          .strangers = some(1, 3),
+          .hangs = some(5, 60)};
 }
 
 }  // namespace tj::sim

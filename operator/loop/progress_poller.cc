@@ -1,0 +1,186 @@
+#include "operator/loop/progress_poller.h"
+
+#include <algorithm>
+
+namespace tj {
+namespace {
+
+/// Of a document that any image may have made, what is looked at later: a job costs few bytes.
+Progress trim(Progress document) {
+  auto& stalled = document.stalled;
+  const auto longest = std::max_element(
+      stalled.begin(), stalled.end(),
+      [](const auto& left, const auto& right) { return left.seconds < right.seconds; });
+  if (longest != stalled.end()) stalled = {*longest};
+  stalled.shrink_to_fit();
+  return document;
+}
+
+/// Numbers that no run can have, or of another attempt: its pod's address was given to another one.
+bool is_believable(const Progress& document, int attempt) {
+  const bool is_of_attempt = document.attempt == 0 || document.attempt == attempt;
+  return is_of_attempt && document.step >= 0 && document.steps >= 0;
+}
+
+bool is_same_place(const Progress& left, const Progress& right) {
+  return left.step == right.step && left.steps == right.steps && left.phase == right.phase &&
+         left.last_checkpoint == right.last_checkpoint;
+}
+
+bool may_answer(const TrainingJob& job, const Pod* rank0) {
+  return rank0 != nullptr && job.progress_port && rank0->phase == PodPhase::running &&
+         !rank0->exit && !rank0->meta.deletion_time && !rank0->ip.empty();
+}
+
+}  // namespace
+
+std::optional<ProgressNews> ProgressPoller::look(const TrainingJob& job, const Pod* rank0) {
+  const ObjectKey key = job.meta.key();
+  const bool is_over = rank0 == nullptr || is_terminal(job.status.phase) || source_ == nullptr;
+  if (is_over) {
+    forget(key);
+    return std::nullopt;
+  }
+  if (entries_[key].pod_uid != rank0->meta.uid) {
+    forget(key);
+    entries_[key].pod_uid = rank0->meta.uid;
+  }
+  Entry& entry = entries_[key];
+  entry.target = {rank0->ip, job.progress_port.value_or(0)};
+  entry.heartbeat_timeout = job.spec.run.heartbeat_timeout;
+  entry.attempt = job.status.attempt;
+  entry.was_read |= job.status.progress && job.status.progress->attempt == job.status.attempt;
+  set_asked(key, entry, may_answer(job, rank0));
+  return ProgressNews{entry.pod_uid, entry.document, unreadable_for(entry)};
+}
+
+void ProgressPoller::forget(const ObjectKey& key) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return;
+  set_asked(key, found->second, false);
+  entries_.erase(found);
+}
+
+void ProgressPoller::stop() {
+  stopped_ = true;
+  source_ = nullptr;
+  entries_.clear();
+  due_.clear();
+  asked_count_ = 0;
+}
+
+std::chrono::milliseconds ProgressPoller::write_interval() const {
+  const std::chrono::milliseconds share{asked_count_ * 1'000 / kWritesPerSecondMax};
+  return std::max(kProgressIntervalMin, share);
+}
+
+std::chrono::milliseconds ProgressPoller::unreadable_for(const Entry& entry) {
+  if (entry.failures < kFailuresToTell || !entry.failing_since) return {};
+  return std::chrono::floor<std::chrono::milliseconds>(entry.failed_last - *entry.failing_since);
+}
+
+void ProgressPoller::set_asked(const ObjectKey& key, Entry& entry, bool is_asked) {
+  if (entry.is_asked == is_asked) return;
+  entry.is_asked = is_asked;
+  if (!is_asked) {
+    --asked_count_;
+    return unschedule(key, entry);
+  }
+  ++asked_count_;
+  // After a restart of the operator there are many at once.
+  if (!entry.in_flight) schedule(key, entry, up_to(entry.was_read ? kInterval : kFirstMax));
+}
+
+void ProgressPoller::schedule(const ObjectKey& key, Entry& entry, std::chrono::milliseconds delay) {
+  unschedule(key, entry);
+  entry.due = alarm_.now() + delay;
+  due_.emplace(*entry.due, key);
+  pump();
+}
+
+void ProgressPoller::unschedule(const ObjectKey& key, Entry& entry) {
+  if (!entry.due) return;
+  due_.erase({*entry.due, key});
+  entry.due.reset();
+}
+
+std::chrono::milliseconds ProgressPoller::up_to(std::chrono::milliseconds max) {
+  return std::chrono::milliseconds{jitter_() % static_cast<unsigned long>(max.count() + 1)};
+}
+
+/// Until the next time, give or take a tenth. The last step before the end is worth a look.
+std::chrono::milliseconds ProgressPoller::wait_after(const Entry& entry) {
+  std::chrono::milliseconds wait = kInterval;
+  if (entry.failures == 0 && entry.document->eta_seconds) {
+    const double half_ms = std::clamp(*entry.document->eta_seconds * 500, 0.0, 1e6);
+    wait = std::min(wait, std::chrono::milliseconds{static_cast<long>(half_ms)});
+  }
+  const bool looks_for_hang = entry.heartbeat_timeout && entry.was_read;
+  if (looks_for_hang) {
+    wait = std::min<std::chrono::milliseconds>(wait, *entry.heartbeat_timeout / kPollsPerTimeout);
+  } else {
+    for (int i = 1; i < entry.failures && wait < kBackoffMax; ++i) wait *= 2;
+  }
+  wait = std::clamp(wait, kIntervalMin, kBackoffMax);
+  return wait - wait / 10 + up_to(wait / 5);
+}
+
+void ProgressPoller::pump() {
+  const SteadyTime now = alarm_.now();
+  while (!stopped_ && in_flight_ < kAtOnceMax && !due_.empty() && due_.begin()->first <= now) {
+    const ObjectKey key = due_.begin()->second;
+    Entry& entry = entries_.at(key);
+    unschedule(key, entry);
+    entry.in_flight = true;
+    ++in_flight_;
+    source_->fetch(entry.target, [this, key, uid = entry.pod_uid,
+                                  alive = std::weak_ptr(alive_)](PollAnswer answer) {
+      if (!alive.expired()) take(key, uid, std::move(answer));
+    });
+  }
+  const bool waits = !stopped_ && !due_.empty() && in_flight_ < kAtOnceMax;
+  if (waits) alarm_.set("progress", due_.begin()->first, [this] { pump(); });
+}
+
+void ProgressPoller::take(const ObjectKey& key, const std::string& pod_uid, PollAnswer answer) {
+  --in_flight_;
+  const auto found = entries_.find(key);
+  const bool is_its = found != entries_.end() && found->second.pod_uid == pod_uid;
+  if (!stopped_ && is_its) {
+    Entry& entry = found->second;
+    entry.in_flight = false;
+    const bool is_wrong =
+        answer.result == PollResult::read && !is_believable(answer.document, entry.attempt);
+    if (is_wrong) answer.result = PollResult::invalid;
+    metrics_.count_poll(answer.result);
+    const bool is_news = learn(entry, std::move(answer), alarm_.now());
+    if (entry.is_asked) schedule(key, entry, wait_after(entry));
+    if (is_news) wake_(key);
+  }
+  pump();
+}
+
+bool ProgressPoller::learn(Entry& entry, PollAnswer answer, SteadyTime now) {
+  if (answer.result != PollResult::read) {
+    ++entry.failures;
+    entry.failed_last = now;
+    // Whom the network does not let through has said nothing about the run; but the backlog of one
+    // who stands still fills up in time.
+    const bool begins = !entry.failing_since && answer.result != PollResult::unreachable;
+    if (begins) entry.failing_since = now;
+    const bool looks_for_hang = entry.heartbeat_timeout && entry.was_read;
+    return looks_for_hang && unreadable_for(entry) > *entry.heartbeat_timeout;
+  }
+  const bool was_failing = entry.failures > 0;
+  entry.failures = 0;
+  entry.failing_since.reset();
+  entry.was_read = true;
+  const bool is_late =
+      entry.heartbeat_timeout &&
+      answer.document.heartbeat_age_seconds > static_cast<double>(entry.heartbeat_timeout->count());
+  const bool has_moved = !entry.document || !is_same_place(*entry.document, answer.document);
+  entry.document = trim(std::move(answer.document));
+  return is_late || has_moved || was_failing;
+}
+
+}  // namespace tj
