@@ -370,6 +370,12 @@ class Trainer(unittest.TestCase):
         self.assertEqual(table, flags)
 
 
+    def test_the_check_flags_are_those_of_the_program(self):
+        _, text = program_output("trainer", "check", "--help")
+        table = markdown.first_column(read("docs/check.md"))
+        own = text[: text.index("--nproc")]
+        self.assertEqual({flag.split()[0] for flag in table if flag.startswith("--")}, long_flags(own))
+
     def test_the_prepare_flags_are_those_of_the_program(self):
         _, text = program_output("trainer", "prepare", "--help")
         table = markdown.first_column(markdown.section(read("docs/data.md"), "trainer prepare"))

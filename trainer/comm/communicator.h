@@ -2,6 +2,7 @@
 // else. Real classes: SingleCommunicator (one rank), GlooCommunicator (several; with NCCL behind it
 // for tensors of a GPU).
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,9 @@ class Tensor;
 }
 
 namespace tj::trainer {
+
+/// Gradients are reduced in buckets of this size, as PyTorch's DistributedDataParallel does.
+inline constexpr std::int64_t kGradientBucketBytes = 25 << 20;
 
 /// Makes the gradients of one model equal on all ranks, while backward runs.
 class GradientSync {

@@ -13,7 +13,6 @@ namespace tj::trainer {
 namespace {
 
 constexpr std::int64_t kFirstBucketBytes = 1 << 20;  // as PyTorch's DistributedDataParallel
-constexpr std::int64_t kBucketBytes = 25 << 20;
 constexpr int kExchangeTag = 1;
 constexpr std::chrono::minutes kCollectiveTimeout{10};  // others wait while rank 0 saves
 
@@ -84,16 +83,17 @@ class GlooCommunicator final : public Communicator {
   std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>& parameters,
                                             std::span<const std::string> names) override {
     const std::vector<bool> sparse(parameters.size(), false);
-    auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
-        parameters,
-        {static_cast<std::size_t>(kFirstBucketBytes), static_cast<std::size_t>(kBucketBytes)},
-        sparse);
+    auto [buckets, limits] =
+        c10d::compute_bucket_assignment_by_size(parameters,
+                                                {static_cast<std::size_t>(kFirstBucketBytes),
+                                                 static_cast<std::size_t>(kGradientBucketBytes)},
+                                                sparse);
     // Gradients become ready from the last layer to the first.
     std::reverse(buckets.begin(), buckets.end());
     std::unordered_map<std::size_t, std::string> names_by_index;
     for (std::size_t index = 0; index < names.size(); ++index) names_by_index[index] = names[index];
     return std::make_unique<ReducerSync>(std::make_shared<c10d::Reducer>(
-        parameters, buckets, group_, sparse, kBucketBytes, /*find_unused_parameters=*/false,
+        parameters, buckets, group_, sparse, kGradientBucketBytes, /*find_unused_parameters=*/false,
         /*gradient_as_bucket_view=*/true, names_by_index, kFirstBucketBytes,
         /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
         std::vector<std::int64_t>{}));

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
@@ -108,6 +109,8 @@ class Meeting {
                               .address = facts.address,
                               .interfaces = chosen_interfaces(process_env),
                               .accelerator = accelerator_};
+    control_ = network.control;
+    have_all_come_ = true;
     // First: a rank that freezes while all connect to all would hold them for minutes.
     joined.watchdog = std::make_unique<Watchdog>(env_, watch_, *store_, peers.seen_from_here());
     joined.communicator = make_gloo_communicator(store_, std::move(peers), options);
@@ -135,7 +138,11 @@ class Meeting {
 
   [[noreturn]] void end_overdue() const {
     const Failure failure =
-        unmet("rank 0 at " + master_text() + ": it accepts connections but does not answer");
+        have_all_come_
+            ? unmet("connections to the other ranks by " + control_ +
+                    ": all have come to rank 0, but not all can reach each other; every port "
+                    "between the nodes must be open")
+            : unmet("rank 0 at " + master_text() + ": it accepts connections but does not answer");
     ::_exit(end_with(failure, env_, {}));
   }
 
@@ -328,6 +335,8 @@ class Meeting {
   milliseconds timeout_;
   Deadline deadline_;
   StorePtr store_;
+  std::string control_;  // for the guard, once all have come
+  std::atomic<bool> have_all_come_ = false;
 };
 
 }  // namespace

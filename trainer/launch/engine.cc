@@ -18,15 +18,15 @@ constexpr const char* kEngine = "trainer-engine";
 /// are large blocks, each page of which would be a fault and a place in the TLB.
 constexpr const char* kHeapTunables = "glibc.malloc.hugetlb=1";
 
-std::filesystem::path engine_path() {
+}  // namespace
+
+std::string engine_path() {
   std::error_code unreadable;
   return std::filesystem::read_symlink("/proc/self/exe", unreadable).parent_path() / kEngine;
 }
 
-}  // namespace
-
 int become_engine(const std::vector<std::string>& arguments) {
-  const std::string path = engine_path().string();
+  const std::string path = engine_path();
   std::vector<std::string> words{path, "train"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;

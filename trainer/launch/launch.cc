@@ -86,8 +86,7 @@ Result<LaunchPlan> settle(LaunchPlan plan, SignalQueue& signals) {
 
 /// What a launcher can't do with a worker that `trainer env` can still describe.
 Result<LaunchPlan> plan_to_launch(const LaunchOptions& options, SignalQueue& signals) {
-  auto plan = plan_on_this_host(options.identity);
-  if (plan) plan = settle(*std::move(plan), signals);
+  auto plan = find_plan(options.identity, signals);
   if (!plan) return plan;
   const Identity& id = plan->identity;
   const auto local_rank = process_env("LOCAL_RANK");
@@ -164,6 +163,12 @@ bool wants_restart(const LaunchEnd& end, const LaunchPlan& plan, SignalQueue& si
 }
 
 }  // namespace
+
+Result<LaunchPlan> find_plan(const IdentityOptions& options, SignalQueue& signals) {
+  auto plan = plan_on_this_host(options);
+  if (plan) plan = settle(*std::move(plan), signals);
+  return plan;
+}
 
 int launch(const LaunchOptions& options) {
   SignalQueue signals;  // first, so that no signal is missed

@@ -1,7 +1,10 @@
 // `trainer launch`: from the launch environment to a joint exit code. `trainer env`: the first half
 // of it.
 #pragma once
+#include "contract/result.h"
+#include "trainer/launch/launch_plan.h"
 #include "trainer/launch/options.h"
+#include "trainer/launch/signals.h"
 
 namespace tj::trainer {
 
@@ -11,5 +14,9 @@ int launch(const LaunchOptions& options);
 
 /// `trainer env`: prints who this worker is, and starts nothing. Fails as launch does.
 int show_env(const EnvOptions& options);
+
+/// Who this worker is. Where the variables leave open what WORLD_SIZE counts, the other launchers
+/// are asked. Fails with Code::invalid for bad variables, else as exchange_claims() does.
+Result<LaunchPlan> find_plan(const IdentityOptions& options, SignalQueue& signals);
 
 }  // namespace tj::trainer

@@ -16,6 +16,8 @@ constexpr std::string_view kHelp = R"(trainer: the entrypoint of a training work
       turns this worker into one process per GPU (one on a CPU), each with torchrun's variables
   trainer env [--explain] [FLAGS]
       says who this worker is, as launch would find it: variables, or a table with origins
+  trainer check [--data PATH...] [--out FOLDER] [FLAGS]
+      looks, on all workers together, whether a training could begin: network, disk, memory, NCCL
   trainer prepare --input PATH... --output FOLDER ARGUMENTS...
       turns text into tokens to train from; `trainer prepare --help` lists the arguments
   trainer train ARGUMENTS...
@@ -75,6 +77,28 @@ constexpr std::string_view kEnvHelp =
 
   --explain          a table of each value and where it came from; without it the variables of the
                      worker's first process, for a shell
+)";
+
+constexpr std::string_view kCheckHelp =
+    R"(trainer check: looks whether a training could begin; to be run on every worker, as training is
+
+  trainer check [FLAGS]
+
+  --data PATH        what trainer train would be given; may be given several times
+  --out FOLDER       the same; 64 MB are written there, for a second at most, and removed
+  --init-from PATH   the same
+  --rendezvous-timeout-seconds S
+                     how long ranks wait for each other (default 60)
+  --json             one JSON document instead of a table
+)";
+
+constexpr std::string_view kCheckNotes = R"(
+Exit codes: 0 (pass, or warn: training can begin), 69 (retry: something is not there yet), 78 (fatal:
+training would fail). Rank 0 prints the findings of all workers.
+
+Examples
+  trainer check --data /data/text --out /out
+  trainer launch --nproc 2 -- trainer check --json
 )";
 
 Error usage(std::string_view subject, std::string message) {
@@ -244,23 +268,70 @@ Result<CommandLine> parse_env(std::span<const std::string> words) {
   return CommandLine(std::move(options));
 }
 
+Result<void> read_check_option(Arguments& arguments, const std::string& name,
+                               CheckOptions& options) {
+  if (name == "--json") {
+    options.json = true;
+    return {};
+  }
+  if (name == "--rendezvous-timeout-seconds") {
+    const auto seconds = read_int(arguments, name, 1, kGraceSecondsMax);
+    if (!seconds) return seconds.error();
+    options.rendezvous_timeout = std::chrono::seconds(*seconds);
+    return {};
+  }
+  if (name == "--data" || name == "--out" || name == "--init-from") {
+    const auto path = arguments.value(name, "a path");
+    if (!path) return path.error();
+    if (path->empty()) return usage(name, "is empty; it must be a path");
+    if (name == "--data") {
+      options.data.push_back(*path);
+    } else {
+      (name == "--out" ? options.out : options.init_from) = *path;
+    }
+    return {};
+  }
+  const auto known = read_identity_option(arguments, name, options.identity);
+  if (!known) return known.error();
+  if (*known) return {};
+  return usage(name, "is not an option of trainer check; see trainer check --help");
+}
+
+Result<CommandLine> parse_check(std::span<const std::string> words) {
+  CheckOptions options;
+  Arguments arguments(words);
+  while (arguments.at_option()) {
+    const std::string name = arguments.name();
+    if (name == "--help" || name == "-h") {
+      return CommandLine(ShowText{std::string(kCheckHelp) + std::string(kIdentityHelp) +
+                                  std::string(kCheckNotes)});
+    }
+    if (const auto read = read_check_option(arguments, name, options); !read) return read.error();
+  }
+  const auto rest = arguments.rest();
+  if (!rest.empty()) return usage(rest[0], "is not an option of trainer check");
+  return CommandLine(std::move(options));
+}
+
 }  // namespace
 
 Result<CommandLine> parse_command_line(std::span<const std::string> arguments,
                                        std::string_view version) {
   if (arguments.empty())
-    return usage("trainer", "no command; it must be launch, env, prepare or train");
+    return usage("trainer", "no command; it must be launch, env, check, prepare or train");
   const std::string& command = arguments[0];
   const auto rest = arguments.subspan(1);
   if (command == "launch") return parse_launch(rest);
   if (command == "env") return parse_env(rest);
+  if (command == "check") return parse_check(rest);
   if (command == "prepare") return CommandLine(PrepareArguments{{rest.begin(), rest.end()}});
   if (command == "train") return CommandLine(TrainOptions{{rest.begin(), rest.end()}});
   if (command == "--help" || command == "-h") return CommandLine(ShowText{std::string(kHelp)});
   if (command == "--version")
     return CommandLine(ShowText{"trainer " + std::string(version) + "\n"});
-  return usage("trainer",
-               "\"" + command + "\" is not a command; it must be launch, env, prepare or train");
+  return usage(
+      "trainer",
+      "\"" + command + "\" is not a command; it must be launch, env, check, prepare or train");
 }
 
 }  // namespace tj::trainer

@@ -16,6 +16,7 @@ inline constexpr std::chrono::seconds kGraceDefault{30};
 inline constexpr std::chrono::seconds kFrozenDefault{8};
 inline constexpr int kGraceSecondsMax = 86400;
 inline constexpr int kRestartsMax = 1000;
+inline constexpr std::chrono::seconds kCheckWaitDefault{60};
 
 struct LaunchOptions {
   IdentityOptions identity;
@@ -34,6 +35,17 @@ struct EnvOptions {
   bool operator==(const EnvOptions&) const = default;
 };
 
+/// Looks whether a training could begin.
+struct CheckOptions {
+  IdentityOptions identity;
+  std::vector<std::string> data;  // as for trainer train; may be empty, as all that follows
+  std::string out;
+  std::string init_from;
+  std::chrono::seconds rendezvous_timeout = kCheckWaitDefault;
+  bool json = false;
+  bool operator==(const CheckOptions&) const = default;
+};
+
 struct TrainOptions {
   std::vector<std::string> arguments;  // for trainer-engine, untouched
   bool operator==(const TrainOptions&) const = default;
@@ -50,7 +62,7 @@ struct ShowText {
 };
 
 using CommandLine =
-    std::variant<LaunchOptions, EnvOptions, PrepareArguments, TrainOptions, ShowText>;
+    std::variant<LaunchOptions, EnvOptions, CheckOptions, PrepareArguments, TrainOptions, ShowText>;
 
 /// `arguments` without the program's name. Fails with Code::invalid.
 Result<CommandLine> parse_command_line(std::span<const std::string> arguments,

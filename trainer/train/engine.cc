@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "trainer/check/nccl_lint.h"
 #include "trainer/checkpoint/folder.h"
 #include "trainer/comm/accelerator.h"
 #include "trainer/comm/agreement.h"
@@ -218,10 +219,17 @@ LoopEnd train_joined(const JoinedRun& run) {
   }
 }
 
+/// What NCCL's variables do that their user may not expect; without a GPU nothing reads them.
+void lint_variables(const Accelerator& accelerator, const ProcessEnv& env) {
+  if (!accelerator.gpu() || env.local_rank != 0) return;
+  for (const auto& line : lint_lines(process_variables(), lint_facts())) say_error(line);
+}
+
 int run(TrainPlan plan, const ProcessEnv& env) {
   const auto found = accelerator_for(plan, env);
   const Accelerator accelerator = found ? *found : Accelerator{.text = describe(found.error())};
   plan.gpu = accelerator.gpu();
+  lint_variables(accelerator, env);
   const auto threads = choose_threads(plan, env);
   Inputs inputs = open_inputs(plan, env);
   if (!found) inputs.failure = bad_config(found.error());

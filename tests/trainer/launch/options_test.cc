@@ -108,9 +108,9 @@ TEST(Options, wrong_ones_are_named) {
   EXPECT_EQ(error_of({"env", "--grace-seconds", "1"}),
             "--grace-seconds: is not an option of trainer env; see trainer env --help");
   EXPECT_EQ(error_of({"env", "train.py"}), "train.py: is not an option of trainer env");
-  EXPECT_EQ(error_of({}), "trainer: no command; it must be launch, env, prepare or train");
+  EXPECT_EQ(error_of({}), "trainer: no command; it must be launch, env, check, prepare or train");
   EXPECT_EQ(error_of({"lunch"}),
-            "trainer: \"lunch\" is not a command; it must be launch, env, prepare or train");
+            "trainer: \"lunch\" is not a command; it must be launch, env, check, prepare or train");
   EXPECT_EQ(error_of({"launch"}),
             "trainer launch: no command; give one after --, as in trainer launch -- python3 "
             "train.py");

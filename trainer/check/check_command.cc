@@ -1,0 +1,150 @@
+#include "trainer/check/check_command.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "contract/outcome.h"
+#include "trainer/check/engine_run.h"
+#include "trainer/check/machine.h"
+#include "trainer/check/nccl_lint.h"
+#include "trainer/check/report.h"
+#include "trainer/comm/network_facts.h"
+#include "trainer/data/token_source.h"
+#include "trainer/launch/launch.h"
+
+namespace tj::trainer {
+namespace {
+using enum Severity;
+
+/// Paths that the scripts of large models take from variables.
+constexpr const char* kPathVariables[] = {"MODEL_PATH", "VGGT_MODEL_PATH", "DATA_ROOT"};
+
+void add(std::vector<Finding>& findings, std::vector<Finding> more) {
+  findings.insert(findings.end(), more.begin(), more.end());
+}
+
+Finding check_variables(const Result<LaunchPlan>& plan) {
+  if (!plan)
+    return {plan.error().code == Code::timeout ? retry : fatal,
+            "variables",
+            describe(plan.error()),
+            "trainer env --explain shows where each value comes from",
+            {}};
+  const Identity& id = plan->identity;
+  return {pass,
+          "variables",
+          std::string(source_of(id.convention)) + ": " + std::to_string(id.worker_count.value) +
+              (id.worker_count.value == 1 ? " worker x " : " workers x ") +
+              std::to_string(id.nproc.value) + (id.nproc.value == 1 ? " process" : " processes"),
+          "",
+          {}};
+}
+
+Finding check_data(const std::vector<std::string>& paths) {
+  std::string all;
+  for (const auto& path : paths) all += (all.empty() ? "" : ", ") + path;
+  const auto source = TokenSource::open(paths);
+  if (!source)
+    return {
+        fatal, "--data", all, describe(source.error()) + "; it must be there on every node", {}};
+  return {pass,
+          "--data",
+          all + ": " + grouped(source->token_count()) + " tokens in " +
+              std::to_string(source->file_count()) +
+              (source->file_count() == 1 ? " file" : " files"),
+          "",
+          {}};
+}
+
+std::vector<Finding> check_paths(const CheckOptions& options) {
+  std::vector<Finding> findings;
+  if (!options.data.empty()) findings.push_back(check_data(options.data));
+  if (!options.init_from.empty())
+    findings.push_back(judge_path(path_facts("--init-from", options.init_from)));
+  for (const char* name : kPathVariables)
+    if (const auto path = process_env(name))
+      findings.push_back(judge_path(path_facts(name, *path)));
+  if (!options.out.empty()) add(findings, judge_disk(disk_facts(options.out)));
+  return findings;
+}
+
+/// What can be known of a machine without knowing who it is.
+std::vector<Finding> check_machine(const CheckedWorker& worker, const NetworkFacts& network) {
+  const int gpus = visible_gpus(process_env);
+  const Devices devices{
+      .gpus = gpus,
+      .has_verbs = network.has_verbs && std::ranges::any_of(network.ports, &HcaPort::is_active)};
+  std::vector<Finding> findings = judge_memory(worker, memory_facts(), devices);
+  add(findings, judge_gpus(gpus == 0 ? GpusFacts{} : gpus_facts(gpus)));
+  add(findings, judge_adapters(network));
+  add(findings, lint_nccl(process_variables(), lint_facts()));
+  return findings;
+}
+
+WorkerFacts check_worker(const CheckOptions& options, const LaunchPlan& plan) {
+  const Identity& id = plan.identity;
+  const CheckedWorker worker{.processes = static_cast<int>(plan.processes.size()),
+                             .has_rank_0 = plan.processes.front().rank == 0,
+                             .master_port = id.master_port.value,
+                             .master_host = id.master_addr.value};
+  const MasterFacts master = master_facts(worker);
+  WorkerFacts facts{.index = id.worker_index.value,
+                    .node = id.node_name.value,
+                    .trainer = TJ_VERSION,
+                    .interface = master.interface,
+                    .link_mbps = link_mbps(master.interface)};
+  facts.findings.push_back(check_variables(plan));
+  if (id.world_size() > 1) add(facts.findings, judge_master(worker, master));
+  add(facts.findings, check_machine(worker, network_facts(master.address)));
+  add(facts.findings, check_paths(options));
+  return facts;
+}
+
+int print(const std::vector<Finding>& findings, const CheckOptions& options,
+          const nlohmann::json& document) {
+  const std::string text = options.json ? document.dump(2) + "\n" : render_findings(findings);
+  std::fputs(text.c_str(), stdout);
+  return exit_code_for(worst(findings));
+}
+
+/// This worker's own findings: the others could not be met.
+int print_alone(const WorkerFacts& facts, const CheckOptions& options) {
+  std::vector<Finding> findings = facts.findings;
+  for (Finding& finding : findings)
+    if (finding.where.empty()) finding.where = name_of(facts);
+  return print(findings, options, report_json(findings));
+}
+
+int print_report(const nlohmann::json& document, const WorkerFacts& facts, bool is_rank_0,
+                 const CheckOptions& options) {
+  const auto findings = findings_from_json(document);
+  TJ_CHECK(findings.ok(), "a report of our own engine");
+  if (is_rank_0 || options.json) return print(*findings, options, document);
+  std::printf("%s: %s; the table is printed by rank 0\n", name_of(facts).c_str(),
+              result_line(*findings).c_str());
+  return exit_code_for(worst(*findings));
+}
+
+}  // namespace
+
+int run_check(const CheckOptions& options) {
+  SignalQueue signals;
+  const auto plan = find_plan(options.identity, signals);
+  if (!plan) {
+    WorkerFacts facts{.node = this_host().name};
+    facts.findings.push_back(check_variables(plan));
+    add(facts.findings, check_machine({}, network_facts("")));
+    add(facts.findings, check_paths(options));
+    return print_alone(facts, options);
+  }
+  WorkerFacts facts = check_worker(options, *plan);
+  const auto end = run_engines(
+      {.plan = *plan, .facts = to_json(facts).dump(), .wait = options.rendezvous_timeout}, signals);
+  if (end.stop_signal) return exit_code::kInterrupted;
+  if (end.report)
+    return print_report(*end.report, facts, plan->processes.front().rank == 0, options);
+  facts.findings.push_back(*end.failure);
+  return print_alone(facts, options);
+}
+
+}  // namespace tj::trainer
