@@ -24,6 +24,19 @@ constexpr std::size_t kReportBytesMax = 64 << 20;
 /// Past the ranks' own deadlines, whose messages know more.
 constexpr std::chrono::seconds kSlack{10};
 
+/// What a failed meeting leads to, by the words in which the engine tells it.
+std::string advice_for(const std::string& message) {
+  if (message.find(" of world size ") != std::string::npos)
+    return "every worker must run trainer check at the same time";
+  if (message.ends_with(": no answer")) {
+    return "nothing comes back: a firewall or a NetworkPolicy drops what goes to MASTER_PORT, or "
+           "the address is an old one";
+  }
+  if (message.ends_with(": Connection refused"))
+    return "nobody listens there: trainer check must run there too, as rank 0";
+  return "";
+}
+
 struct Child {
   Spawned process;
   int local_rank = 0;
@@ -150,11 +163,10 @@ class EngineRun {
   Finding failure_of(const Child& child) const {
     const auto words = from_termination_message(words_.read(child.local_rank));
     const bool is_meeting = child.exit_code == exit_code::kRendezvous;
-    const bool is_alone = words && words->message.find(" of world size ") != std::string::npos;
     return {.severity = severity_of_exit(child.exit_code),
             .check = is_meeting ? "rendezvous" : "engine",
             .found = words ? words->message : describe_exit_code(child.exit_code),
-            .advice = is_alone ? "every worker must run trainer check at the same time" : ""};
+            .advice = words ? advice_for(words->message) : ""};
   }
 
   const EngineRequest& request_;

@@ -211,7 +211,7 @@ class Pair(CheckTest):
     def test_a_healthy_pair(self):
         """But for the bandwidth: a busy machine may move less than half of the 10 Gb/s that a veth promises."""
         first, second = self.check_pair("--out", self.folder / "out")
-        bandwidth = r"(pass|warn)   all-reduce  all ranks +\S+ \S+ each way \(Gloo, 26 MB in [^)]*\)\n.*\n"
+        bandwidth = r"(pass|warn)   all-reduce +all ranks +\S+ \S+ each way \(Gloo, 26 MB in [^)]*\)\n.*\n"
         self.assertRegex(first, bandwidth)
         self.expect_golden("pair", re.sub(bandwidth + r"\n.*\n", "", first))
         self.assertRegex(second, r"^worker 1 \(node-b\): .*training can begin; the table is printed by rank 0\n$")
@@ -232,7 +232,7 @@ class Pair(CheckTest):
         self.expect_golden("blocked-port", f"node-a\n{self.faults(first)}\nnode-b\n{self.faults(second)}")
 
     def test_all_ports_but_the_masters_blocked(self):
-        for ports in (f"1024-{PORT - 1}", f"{PORT + 1}-65535"):
+        for ports in (f"1024-{PORT - 1}", f"{PORT + 1}-65534"):
             self.shell(0, f"ip rule add ipproto tcp sport {ports} blackhole")
         first, second = self.check_pair("--rendezvous-timeout-seconds", 3, codes=(69, 69))
         self.expect_golden("blocked-ports", f"node-a\n{self.faults(first)}\nnode-b\n{self.faults(second)}")
@@ -243,10 +243,11 @@ class Pair(CheckTest):
         self.expect_golden("no-interface", self.faults(out))
 
     def test_an_interface_that_leads_elsewhere(self):
-        self.shell(1, "ip link add docker0 type veth peer name docker1 && ip link set docker1 up && ip addr add 172.17.0.1/16 dev docker0 && ip link set docker0 up")
+        self.shell(0, "ip link add docker0 type veth peer name docker1 && ip link set docker1 up && "
+                      "ip addr add 172.17.0.1/16 dev docker0 && ip link set docker0 up")
         nodes = [
-            self.start_node(0, "--rendezvous-timeout-seconds", 3),
-            self.start_node(1, "--rendezvous-timeout-seconds", 3, GLOO_SOCKET_IFNAME="docker0"),
+            self.start_node(0, "--rendezvous-timeout-seconds", 3, GLOO_SOCKET_IFNAME="docker0"),
+            self.start_node(1, "--rendezvous-timeout-seconds", 3),
         ]
         texts = [self.faults(self.finish(process, 69)[0]) for process in nodes]
         self.expect_golden("wrong-interface", f"node-a\n{texts[0]}\nnode-b\n{texts[1]}")
