@@ -58,9 +58,7 @@ int exit_code_for(Severity severity) {
 
 Severity severity_of_exit(int code) {
   if (code == exit_code::kDone) return Severity::pass;
-  const bool may_pass_later = code == exit_code::kRendezvous || code == exit_code::kInterrupted ||
-                              code == exit_code::kPeerLost;
-  return may_pass_later ? Severity::retry : Severity::fatal;
+  return is_permanent(code) ? Severity::fatal : Severity::retry;
 }
 
 nlohmann::json to_json(const Finding& finding) {

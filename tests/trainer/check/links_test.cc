@@ -139,7 +139,8 @@ TEST(CheckReport, exit_codes_follow_the_worst) {
   EXPECT_EQ(code(retry), 69);
   EXPECT_EQ(code(fatal), 78);
   EXPECT_EQ(severity_of_exit(69), retry);
-  EXPECT_EQ(severity_of_exit(137), fatal);
+  EXPECT_EQ(severity_of_exit(137), retry);
+  EXPECT_EQ(severity_of_exit(78), fatal);
 }
 
 TEST(CheckReport, what_is_written_is_read_again) {

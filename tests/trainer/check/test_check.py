@@ -251,7 +251,7 @@ class Pair(CheckTest):
         flags = ("--rendezvous-timeout-seconds", 3)
         nodes = [self.start_node(node, *flags, GLOO_SOCKET_IFNAME="docker0") for node in (0, 1)]
         outs = [self.finish(process, 69)[0] for process in nodes]
-        unmet = r"(?m)^retry  rendezvous .*\n"  # which of Gloo's connections fails first is chance
+        unmet = r"(?m)^retry  (rendezvous|engine) .*\n"  # which of Gloo's connections fails first is chance
         for out in outs:
             self.assertRegex(out, unmet)
         texts = [re.sub(unmet, "", self.faults(out)) for out in outs]
