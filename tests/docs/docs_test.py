@@ -58,12 +58,40 @@ def program_output(*command, stdin=None):
     return done.returncode, done.stdout
 
 
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def metrics_checked(text):
+    """What promtool has to say about a page of metrics: nothing, where all is well."""
+    promtool = subprocess.check_output([ROOT / "tools" / "deps", "path"], text=True).strip() + "/bin/promtool"
+    checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, timeout=60, check=False)
+    return checked.returncode, checked.stdout + checked.stderr
+
+
+@contextlib.contextmanager
+def scraped_trainer():
+    """The address of a run that goes on and on."""
+    with tempfile.TemporaryDirectory() as folder:
+        port = free_port()
+        command = ["trainer", "train", "--data", ROOT / "manifests/examples/text", "--out", f"{folder}/out", "--layers", "1",
+                   "--width", "32", "--heads", "2", "--seq-len", "32", "--batch-size", "4", "--steps", "10000000", "--save-every", "20",
+                   "--peak-tflops", "1", "--progress-port", str(port)]
+        with open(f"{folder}/text", "w", encoding="utf-8") as text:
+            trainer = subprocess.Popen(command, env=environment(), stdout=text, stderr=subprocess.STDOUT)
+            try:
+                yield f"http://127.0.0.1:{port}"
+            finally:
+                trainer.kill()
+                trainer.wait(timeout=30)
+
+
 @contextlib.contextmanager
 def scraped_operator(seconds=60):
     """A running operator whose API server refuses each connection; yields a function that scrapes it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        listen = f"127.0.0.1:{free.getsockname()[1]}"
+    listen = f"127.0.0.1:{free_port()}"
     config = {"apiVersion": "v1", "kind": "Config", "current-context": "c",
               "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
               "users": [{"name": "c", "user": {}}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}]}
@@ -276,11 +304,9 @@ class Operating(unittest.TestCase):
         self.assertEqual(sorted(table), sorted(names))
 
     def test_the_metrics_follow_the_conventions_of_prometheus(self):
-        promtool = subprocess.check_output([ROOT / "tools" / "deps", "path"], text=True).strip() + "/bin/promtool"
         with scraped_operator() as scrape:
             text = scrape(until=lambda text: "trainingjob_watch_restarts_total{" in text)
-        checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, timeout=60)
-        self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, ""))
+        self.assertEqual(metrics_checked(text), (0, ""))
         shown = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
         self.assertEqual(shown, set(markdown.first_column(markdown.section(self.document, "Metrics"))))
 
@@ -369,6 +395,18 @@ class Trainer(unittest.TestCase):
         flags = re.findall(r'\.name = "(--[a-z0-9-]+)"', read("trainer/train/flags.cc"))
         self.assertEqual(table, flags)
 
+    def test_the_metrics_are_those_of_a_run_and_follow_the_conventions_of_prometheus(self):
+        text, deadline = "", time.monotonic() + 60
+        with scraped_trainer() as address:
+            while "trainer_last_checkpoint_step" not in text and time.monotonic() < deadline:
+                with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/metrics", timeout=10) as page:
+                    text = page.read().decode()
+                time.sleep(0.1)
+        self.assertEqual(metrics_checked(text), (0, ""))
+        shown = re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE)
+        rows = markdown.rows(markdown.section(read("docs/trainer.md"), "Progress and metrics"))
+        described = [(name, row[1]) for row in rows for name in markdown.code_words(row[:1])]
+        self.assertEqual(sorted(described), sorted(shown))
 
     def test_the_check_flags_are_those_of_the_program(self):
         _, text = program_output("trainer", "check", "--help")

@@ -46,6 +46,7 @@ STAGES = [
           "script"),
     Stage("python-torch", "a Python with torch", "tools/deps python-torch", ("libtorch",), minutes_max=15),
     Stage("interop", "the trainer against PyTorch's own Python", "tests/interop/run", ("build", "python-torch"), "script"),
+    Stage("events", "the trainer's event files, read by TensorBoard", "tests/interop/events.py", ("build",), "script"),
     Stage("bench-trainer", "the benchmark of the trainer, a little of it", "tests/bench/trainer/run --small",
           ("build", "python-torch"), "script"),
     Stage("soak", "30 jobs come and go; the operator may not grow", "tests/soak/run --short", ("build", "cluster"), "script"),

@@ -22,6 +22,13 @@ std::string save_json(const SaveReport& report) {
   return document.dump();
 }
 
+std::string interference_line(const InterferenceReport& report) {
+  char percent[32];
+  std::snprintf(percent, sizeof percent, "%+.1f %%", report.percent);
+  return "checkpoint of step " + std::to_string(report.step) + " | next " +
+         std::to_string(kInterferenceSteps) + " steps " + percent;
+}
+
 std::string interference_json(const InterferenceReport& report) {
   const ordered_json document = {{"event", "interference"},
                                  {"saved_step", report.step},

@@ -19,6 +19,8 @@ struct SaveReport {
 std::string save_line(const SaveReport& report);
 /// {"event":"checkpoint","saved_step":300,...}: no line of a step, which has "step".
 std::string save_json(const SaveReport& report);
+/// checkpoint of step 300 | next 10 steps +0.8 %
+std::string interference_line(const InterferenceReport& report);
 /// {"event":"interference","saved_step":300,"steps":10,"percent":1.2}
 std::string interference_json(const InterferenceReport& report);
 

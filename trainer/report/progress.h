@@ -1,11 +1,12 @@
-// What a run says while it trains: lines for people on standard output, and the same as JSON lines
-// in a file. One event is one line is one write, so that lines of several ranks never mix.
+// How far a run is: as a line for people, as a bar on a terminal, as a JSON line in a file.
 #pragma once
+#include <chrono>
 #include <cstdint>
-#include <filesystem>
+#include <deque>
+#include <optional>
 #include <string>
 
-#include "contract/result.h"
+#include "trainer/report/lines.h"
 
 namespace tj::trainer {
 
@@ -16,20 +17,46 @@ struct StepReport {
   double lr = 0;
   double gradient_norm = 0;  // before clipping
   double seconds = 0;
-  std::int64_t tokens = 0;  // of all ranks
+  std::int64_t tokens = 0;            // of all ranks
+  std::optional<double> mfu;          // 0 to 1
+  std::optional<double> eta_seconds;  // until the last step
 };
 
-/// step 12/300 | loss 3.1234 | lr 6.0e-04 | 12345 tok/s | 0.123 s
+double tokens_per_second(const StepReport& report);
+
+/// step 12/300 | loss 3.1234 | lr 6.0e-04 | 12345 tok/s | 0.123 s | mfu 41.2 % | eta 0:35
+/// without what is not known.
 std::string step_line(const StepReport& report);
 /// {"step":12,"loss":3.1234...,...}: the loss in full, so that two runs can be compared bit for
 /// bit.
 std::string step_json(const StepReport& report);
+/// [######----] 12/300 | loss 3.1234 | 12345 tok/s | eta 0:35, in less than `columns` columns.
+std::string progress_bar(const StepReport& report, int columns, bool has_colour);
+/// 35.2 -> "0:35", 3725 -> "1:02:05", 90061 -> "1d 1:01:01"
+std::string duration_text(double seconds);
 
-/// Writes one line to standard output (or error) at once.
-void say(const std::string& line);
-void say_error(const std::string& line);
+/// How fast steps follow each other, with all that is between them.
+class Pace {
+ public:
+  static constexpr std::size_t kStepsMax = 32;  // the last ones count
+  using Clock = std::chrono::steady_clock;
 
-/// Appends `line` to `file`. Fails when the disk says no.
-Result<void> append_line(const std::filesystem::path& file, const std::string& line);
+  void step_done(Clock::time_point now);
+  /// Absent until two steps are done.
+  std::optional<double> seconds_per_step() const;
+
+ private:
+  std::deque<Clock::time_point> done_;
+};
+
+/// Floating-point operations of training on one token: 6 N + 12 layers x width x sequence, N
+/// without the embeddings of positions. Source: PaLM, arXiv 2204.02311, appendix B, as in nanoGPT.
+struct TokenCost {
+  std::int64_t parameters = 0;  // N
+  std::int64_t layers = 0;
+  std::int64_t width = 0;
+  std::int64_t sequence_tokens = 0;
+  double flops() const;
+};
 
 }  // namespace tj::trainer

@@ -193,6 +193,7 @@ struct JoinedRun {
   const std::optional<Setting>& threads;
   const Joined& joined;
   PhaseClock& clock;
+  Reporter& reporter;
 };
 
 LoopEnd train_joined(const JoinedRun& run) {
@@ -204,12 +205,13 @@ LoopEnd train_joined(const JoinedRun& run) {
     rows.push_back(sharing.setting);
     if (run.threads) rows.push_back(*run.threads);
     for (auto& row : place_settings(run.accelerator, run.joined)) rows.push_back(std::move(row));
-    if (run.env.rank == 0) say(render_settings(rows));
+    run.reporter.begin(std::move(rows));
     return train({.plan = run.plan,
                   .source = *run.inputs.source,
                   .communicator = communicator,
                   .sharing = sharing,
-                  .clock = run.clock});
+                  .clock = run.clock,
+                  .reporter = run.reporter});
   } catch (const PeerLostError& lost) {
     return {.failure = peer_lost(lost), .is_agreed = false};
   } catch (const std::exception& exception) {
@@ -236,6 +238,7 @@ int run(TrainPlan plan, const ProcessEnv& env) {
   const milliseconds patience = plan.rendezvous_timeout;
   const auto begun = steady_clock::now();
   PhaseClock clock;
+  Reporter reporter(plan, env, clock);
   auto met = rendezvous(env, accelerator, {.clock = clock, .limits = plan.limits},
                         inputs.failure ? std::min(patience, kRendezvousAfterFailure) : patience);
   if (const auto* const failure = std::get_if<Failure>(&met))
@@ -244,19 +247,22 @@ int run(TrainPlan plan, const ProcessEnv& env) {
   auto& joined = std::get<Joined>(met);
   say(join_line(env, duration<double>(steady_clock::now() - begun).count()));
   if (env.rank == 0) say(joined.collectives);
+  reporter.watch([&joined] { return joined.watchdog->stalled(); });
   const LoopEnd end = train_joined({.plan = plan,
                                     .env = env,
                                     .inputs = inputs,
                                     .accelerator = accelerator,
                                     .threads = threads,
                                     .joined = joined,
-                                    .clock = clock});
+                                    .clock = clock,
+                                    .reporter = reporter});
   const bool is_own =
       end.failure && !end.is_agreed && end.failure->exit_code != exit_code::kPeerLost;
   if (is_own) joined.watchdog->tell(*end.failure);
   clock.enter(Phase::end);
   joined.watchdog->stop();
   if (end.is_agreed) joined.communicator->finish();
+  reporter.end(end.failure);
   if (end.failure) return end_with(*end.failure, env, end.last_step);
   return exit_code::kDone;
 }

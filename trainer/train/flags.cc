@@ -76,6 +76,13 @@ constexpr Flag kFlags[] = {
      .help = "PHASE=SECONDS,... that a rank may stand still before all end: start, step or save; "
              "silence: that its whole process may; 0: for ever "
              "(start=600,step=300,save=600,silence=8)"},
+    {.name = "--tensorboard",
+     .help = "folder for TensorBoard's event files, or off (tensorboard in --out)"},
+    {.name = "--log-dir", .help = "folder for a log of each rank, or off (logs in --out)"},
+    {.name = "--progress-port",
+     .help = "where rank 0 serves /progress and /metrics; off: nowhere (29600 in a job, else off)"},
+    {.name = "--peak-tflops",
+     .help = "what each rank's device can do at most, for the mfu (not known)"},
     {.name = "--rendezvous-timeout-seconds", .help = "how long ranks wait for each other (300)"},
 };
 

@@ -45,6 +45,7 @@ void Learner::begin() {
   if (plan_.logical_shards > 0) {
     shard_tree_.emplace(model_.parameters());
   } else {
+    if (comm_.world_size() > 1) last_gradient_.emplace(model_.parameters());
     sync_ = comm_.synchronise(model_.parameters(), model_.names());
   }
 }
@@ -68,6 +69,8 @@ void Learner::pass_overlapped(const at::Tensor& tokens, std::int64_t first_sampl
   const auto scaled = loss * (factor * comm_.world_size());
   try {
     scaled.backward();
+    if (last_gradient_)  // the rest of backward waited for the others
+      const PhaseClock::Scope waited(clock_, Section::collective, last_gradient_->at());
   } catch (const std::exception& failure) {
     comm_.check_peers(failure.what());
     throw;

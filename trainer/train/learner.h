@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trainer/comm/communicator.h"
+#include "trainer/comm/last_gradient.h"
 #include "trainer/models/gpt2.h"
 #include "trainer/train/adamw.h"
 #include "trainer/train/loss_scale.h"
@@ -60,10 +61,11 @@ class Learner {
   AdamW optimizer_;
   LossScale loss_scale_;
   std::vector<at::Tensor> averages_;
-  std::unique_ptr<GradientSync> sync_;   // absent when the plan is deterministic
-  std::optional<ShardTree> shard_tree_;  // present then
-  std::int64_t passes_done_ = 0;         // of this step
-  std::vector<double> shard_losses_;     // sums, in this step; one slot unless deterministic
+  std::optional<LastGradient> last_gradient_;  // present where sync_ has ranks to wait for
+  std::unique_ptr<GradientSync> sync_;         // absent when the plan is deterministic
+  std::optional<ShardTree> shard_tree_;        // present then
+  std::int64_t passes_done_ = 0;               // of this step
+  std::vector<double> shard_losses_;           // sums, in this step; one slot unless deterministic
 };
 
 }  // namespace tj::trainer

@@ -32,8 +32,8 @@ class Loop {
                .token_count = source_.token_count(),
                .sequence_tokens = plan_.model.context},
         clock_(inputs.clock),
-        learner_(plan_, comm_, clock_),
-        metrics_file_(std::filesystem::path(plan_.out) / "metrics.jsonl") {}
+        reporter_(inputs.reporter),
+        learner_(plan_, comm_, clock_) {}
 
   LoopEnd run() {
     try {
@@ -62,9 +62,10 @@ class Loop {
                                   .run_id = sharing_.run_id,
                                   .is_shared = sharing_.is_shared,
                                   .saves_midway = plan_.save_every > 0,
-                                  .metrics = metrics_file_},
+                                  .reporter = reporter_},
                     state());
     learner_.begin();
+    reporter_.training_begins(step_, checkpoint_path_);
     return std::nullopt;
   }
 
@@ -162,7 +163,7 @@ class Loop {
       learner_.pass(pass.tokens, pass.first_sample, targets_of_step);
     }
     lr_ = learning_rate(plan_.schedule, step_);
-    saving_->wait_until_copied();
+    wait_until_copied();
     outcome_ = learner_.update(lr_, targets_of_step);
     if (std::isfinite(outcome_.loss)) loss_ = outcome_.loss;
     next_sample_ += plan_.batch_size;
@@ -196,27 +197,27 @@ class Loop {
            std::to_string(plan_.ignored_token.value_or(0)) + " of --ignore-token";
   }
 
-  std::int64_t tokens_per_step() const { return plan_.batch_size * plan_.model.context; }
-
   std::optional<Failure> report_step(double seconds) {
-    const StepReport report{.step = step_,
-                            .steps = plan_.schedule.steps,
-                            .loss = loss_,
-                            .lr = lr_,
-                            .gradient_norm = outcome_.gradient_norm,
-                            .seconds = seconds,
-                            .tokens = tokens_per_step()};
-    const bool is_first_or_last = step_ == 1 || step_ == report.steps;
-    if (step_ % plan_.log_every == 0 || is_first_or_last) say(step_line(report));
-    const auto written = append_line(metrics_file_, step_json(report));
-    if (written) return std::nullopt;
-    return save_failure(step_, written.error());
+    const auto told = reporter_.step({.step = step_,
+                                      .steps = plan_.schedule.steps,
+                                      .loss = loss_,
+                                      .lr = lr_,
+                                      .gradient_norm = outcome_.gradient_norm,
+                                      .seconds = seconds,
+                                      .tokens = plan_.batch_size * plan_.model.context});
+    if (told) return std::nullopt;
+    return save_failure(step_, told.error());
   }
 
   /// A full disk may show here first; the next step tells all ranks.
   void report(double seconds) {
-    if (is_first() && !pending_) pending_ = report_step(seconds);
+    if (!pending_) pending_ = report_step(seconds);
     saving_->step_took(seconds);
+  }
+
+  void wait_until_copied() {
+    const auto timed = clock_.time(Section::save);
+    saving_->wait_until_copied();
   }
 
   /// Some rank could not write: what all say about it.
@@ -236,6 +237,7 @@ class Loop {
     clock_.enter(Phase::save);
     if (auto failure = agree(comm_, pending_)) return failure;
     saving_->begin(place());
+    reporter_.save_begins(step_);
     clock_.enter(Phase::step);
     return std::nullopt;
   }
@@ -295,10 +297,10 @@ class Loop {
   const OutSharing& sharing_;
   SampleSpace space_;
   PhaseClock& clock_;
+  Reporter& reporter_;
   Learner learner_;
   std::optional<Saving> saving_;
   std::optional<BatchReader> batches_;
-  std::filesystem::path metrics_file_;
   std::optional<Failure> pending_;  // rank 0's, until all agree on it
   std::string checkpoint_path_;     // of the one it began from
   std::int64_t step_ = 0;

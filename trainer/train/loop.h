@@ -5,6 +5,7 @@
 
 #include "trainer/comm/communicator.h"
 #include "trainer/data/token_source.h"
+#include "trainer/report/reporter.h"
 #include "trainer/train/failure.h"
 #include "trainer/train/out_sharing.h"
 #include "trainer/train/plan.h"
@@ -18,6 +19,7 @@ struct LoopInputs {
   Communicator& communicator;
   const OutSharing& sharing;
   PhaseClock& clock;
+  Reporter& reporter;
 };
 
 struct LoopEnd {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <sstream>
 
@@ -18,6 +19,7 @@ constexpr std::int64_t kWarmupStepsMax = 2000;  // nanoGPT: train.py
 constexpr std::int64_t kRendezvousSecondsMax = 86'400;
 constexpr std::int64_t kLogicalShardsMax = 16;  // unless a flag says more
 constexpr std::int64_t kThreadsMax = 1024;
+constexpr std::int64_t kPortMax = 65'535;
 
 template <typename T>
 struct Range {
@@ -38,6 +40,14 @@ class Reader {
     std::ranges::replace(shown, '\n', ' ');
     note(name, shown, "flag");
     return value;
+  }
+
+  /// "off" is empty. Not in the table: who opens the folder says what became of it.
+  std::string folder_or_off(const std::string& name, const std::string& otherwise) {
+    const auto found = flags_.find(name);
+    if (found == flags_.end()) return otherwise;
+    if (found->second.empty()) fail(name, "", "it must name a folder, or be off");
+    return found->second == "off" ? "" : found->second;
   }
 
   std::int64_t whole(const std::string& name, Setting otherwise, Range<std::int64_t> range) {
@@ -276,6 +286,23 @@ void read_optimizer(Reader& reader, TrainPlan& plan) {
   plan.grad_clip = reader.real("--grad-clip", from_default("1"), {0, kInfinity}, rule);
 }
 
+void read_reports(Reader& reader, TrainPlan& plan) {
+  const auto out = std::filesystem::path(plan.out);
+  plan.tensorboard = reader.folder_or_off("--tensorboard", (out / "tensorboard").string());
+  plan.log_dir = reader.folder_or_off("--log-dir", (out / "logs").string());
+  if (reader.is_given("--progress-port")) {
+    const bool is_off = reader.given("--progress-port") == "off";
+    plan.progress_port =
+        is_off ? 0
+               : static_cast<int>(reader.whole("--progress-port", from_default(""), {0, kPortMax}));
+  }
+  constexpr double kTflopsMax = 1e6;
+  if (!reader.is_given("--peak-tflops")) return;
+  plan.peak_tflops = reader.real("--peak-tflops", from_default(""),
+                                 {std::numeric_limits<double>::denorm_min(), kTflopsMax},
+                                 "it must be a number greater than 0, at most 1000000");
+}
+
 void read_run(Reader& reader, TrainPlan& plan) {
   const Range<std::int64_t> from_zero{0, kCountMax};
   plan.seed = static_cast<std::uint64_t>(reader.whole("--seed", from_default("1337"), from_zero));
@@ -285,6 +312,7 @@ void read_run(Reader& reader, TrainPlan& plan) {
   plan.resume = reader.is_set("--resume");
   plan.limits = reader.choice("--limit", to_string(Limits{}), kLimitsRule, limits_from);
   plan.log_every = reader.whole("--log-every", from_default("1"), {1, kCountMax});
+  read_reports(reader, plan);
   plan.rendezvous_timeout = std::chrono::seconds(reader.whole(
       "--rendezvous-timeout-seconds", from_default("300"), {1, kRendezvousSecondsMax}));
 }

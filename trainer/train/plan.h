@@ -55,6 +55,10 @@ struct TrainPlan {
   bool resume = false;
   std::string init_from;  // empty: initial weights from the seed
   std::int64_t log_every = 1;
+  std::string tensorboard;           // folder of event files; empty: none
+  std::string log_dir;               // folder of a log of each rank; empty: none
+  std::optional<int> progress_port;  // 0: none; absent: the default of a job, none elsewhere
+  double peak_tflops = 0;            // of each rank's device; 0: not known
   std::chrono::seconds rendezvous_timeout{0};
   Limits limits;
   std::vector<Setting> settings;  // the rows of the start-up table so far

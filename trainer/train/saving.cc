@@ -2,12 +2,10 @@
 
 #include <torch/torch.h>
 
-#include <cstdio>
 #include <mutex>
 
 #include "trainer/checkpoint/interference.h"
 #include "trainer/checkpoint/save_job.h"
-#include "trainer/checkpoint/save_report.h"
 #include "trainer/checkpoint/shard_plan.h"
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/comm/agreement.h"
@@ -61,13 +59,7 @@ class Saving::Impl {
   }
 
   void step_took(double seconds) {
-    const auto report = interference_.add(seconds);
-    if (!report || comm_.rank() != 0) return;
-    char percent[32];
-    std::snprintf(percent, sizeof percent, "%+.1f %%", report->percent);
-    say("checkpoint of step " + std::to_string(report->step) + " | next " +
-        std::to_string(kInterferenceSteps) + " steps " + percent);
-    (void)append_line(options_.metrics, interference_json(*report));  // the next step says why not
+    if (const auto report = interference_.add(seconds)) options_.reporter.interfered(*report);
   }
 
   std::string last_path() {
@@ -95,8 +87,7 @@ class Saving::Impl {
       const std::scoped_lock lock(mutex_);
       last_path_ = report.path.string();
     }
-    say(save_line(report));
-    (void)append_line(options_.metrics, save_json(report));
+    options_.reporter.saved(report);
   }
 
   Communicator& comm_;

@@ -9,6 +9,7 @@
 
 #include "trainer/checkpoint/folder.h"
 #include "trainer/comm/communicator.h"
+#include "trainer/report/reporter.h"
 #include "trainer/train/failure.h"
 
 namespace tj::trainer {
@@ -18,10 +19,10 @@ struct StateTensors;
 struct SavingOptions {
   std::filesystem::path out;
   RetentionPolicy retention;
-  std::string run_id;             // the same on all ranks of this run
-  bool is_shared = false;         // all ranks write, else rank 0 alone
-  bool saves_midway = false;      // not only at the end, when there is nothing to disturb
-  std::filesystem::path metrics;  // rank 0 appends what a save cost
+  std::string run_id;         // the same on all ranks of this run
+  bool is_shared = false;     // all ranks write, else rank 0 alone
+  bool saves_midway = false;  // not only at the end, when there is nothing to disturb
+  Reporter& reporter;         // hears what a save cost
 };
 
 class Saving {

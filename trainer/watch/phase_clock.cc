@@ -18,6 +18,9 @@ Phase phase_from(const std::string& name) {
 
 void PhaseClock::enter(Phase phase) {
   const std::scoped_lock lock(mutex_);
+  const auto now = std::chrono::steady_clock::now();
+  seen_.phase_seconds[static_cast<std::size_t>(seen_.phase)] +=
+      std::chrono::duration<double>(now - std::exchange(entered_at_, now)).count();
   seen_.phase = phase;
   moved();
 }
@@ -54,15 +57,20 @@ void PhaseClock::leave(Section section, std::chrono::steady_clock::duration take
       seen_.collective_seconds += seconds;
       seen_.is_in_collective = false;
       break;
+    case Section::save: break;
   }
+  if (seen_.phase == Phase::step)
+    seen_.step_section_seconds[static_cast<std::size_t>(section)] += seconds;
   moved();
 }
 
 Seen PhaseClock::seen() const {
   const std::scoped_lock lock(mutex_);
   Seen seen = seen_;
-  seen.still_seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - moved_at_).count();
+  const auto now = std::chrono::steady_clock::now();
+  seen.still_seconds = std::chrono::duration<double>(now - moved_at_).count();
+  seen.phase_seconds[static_cast<std::size_t>(seen.phase)] +=
+      std::chrono::duration<double>(now - entered_at_).count();
   return seen;
 }
 

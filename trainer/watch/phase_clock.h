@@ -1,6 +1,7 @@
 // What the training thread is doing and since when. It writes; the watchdog and the progress server
 // read, from their own threads.
 #pragma once
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <mutex>
@@ -20,7 +21,10 @@ enum class Section {
   data,        // waiting for the next batch
   forward,     // of all passes: this rank's own speed, as nobody is waited for
   collective,  // the training thread waits for other ranks
+  save,        // it waits until a checkpoint's copy is made
 };
+inline constexpr std::size_t kPhases = 4;
+inline constexpr std::size_t kSections = 4;
 
 struct Seen {
   Phase phase = Phase::start;
@@ -32,6 +36,8 @@ struct Seen {
   double data_seconds = 0;  // totals
   double forward_seconds = 0;
   double collective_seconds = 0;
+  std::array<double, kPhases> phase_seconds{};           // by Phase, up to now
+  std::array<double, kSections> step_section_seconds{};  // by Section, within Phase::step only
 };
 
 class PhaseClock {
@@ -46,6 +52,9 @@ class PhaseClock {
   class Scope {
    public:
     Scope(PhaseClock& clock, Section section) : clock_(clock), section_(section) {}
+    /// Since `begun`, which has passed.
+    Scope(PhaseClock& clock, Section section, std::chrono::steady_clock::time_point begun)
+        : clock_(clock), section_(section), begun_(begun) {}
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
     ~Scope() { clock_.leave(section_, std::chrono::steady_clock::now() - begun_); }
@@ -69,6 +78,7 @@ class PhaseClock {
   mutable std::mutex mutex_;  // guards the rest
   Seen seen_;
   std::chrono::steady_clock::time_point moved_at_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point entered_at_ = moved_at_;  // the phase
 };
 
 }  // namespace tj::trainer

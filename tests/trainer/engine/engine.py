@@ -17,6 +17,10 @@ SECONDS_MAX = 240  # of one run; a build machine may be busy
 TEXT = "the quick brown fox jumps over the lazy dog and runs away. " * 400
 
 
+# What a run leaves beside its checkpoints.
+REPORTS = ["ledger.json", "logs", "metrics.jsonl"]
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -15,6 +15,51 @@ TEST(Progress, a_step_is_one_line) {
   EXPECT_EQ(step_line(kReport), "step 12/300 | loss 3.1234 | lr 6.0e-04 | 16384 tok/s | 0.125 s");
 }
 
+TEST(Progress, a_line_has_what_is_known) {
+  StepReport report = kReport;
+  report.mfu = 0.4125;
+  report.eta_seconds = 3725;
+  EXPECT_TRUE(step_line(report).ends_with(" | 0.125 s | mfu 41.2 % | eta 1:02:05"));
+}
+
+TEST(Progress, durations_are_read_at_a_glance) {
+  EXPECT_EQ(duration_text(0), "0:00");
+  EXPECT_EQ(duration_text(35.2), "0:35");
+  EXPECT_EQ(duration_text(3599.6), "1:00:00");
+  EXPECT_EQ(duration_text(90'061), "1d 1:01:01");
+  EXPECT_EQ(duration_text(1e300), "36500d 0:00:00");
+}
+
+TEST(Progress, the_bar_fits_the_terminal) {
+  StepReport report = kReport;
+  report.eta_seconds = 36;
+  EXPECT_EQ(progress_bar(report, 80, false),
+            "[#-----------------------------] 12/300 | loss 3.1234 | 16384 tok/s | eta 0:36");
+  for (int columns = 1; columns < 120; ++columns)
+    EXPECT_LT(progress_bar(report, columns, false).size(),
+              static_cast<std::size_t>(std::max(2, columns)));
+  report.step = 300;
+  EXPECT_TRUE(
+      progress_bar(report, 200, true).starts_with("[\033[32m" + std::string(40, '#') + "\033[0m]"));
+}
+
+TEST(Progress, the_pace_is_that_of_the_last_steps) {
+  Pace pace;
+  Pace::Clock::time_point now{};
+  pace.step_done(now);
+  EXPECT_FALSE(pace.seconds_per_step());
+  for (int step = 0; step < 40; ++step) pace.step_done(now += std::chrono::seconds(10));
+  for (int step = 0; step < 31; ++step) pace.step_done(now += std::chrono::seconds(2));
+  EXPECT_EQ(pace.seconds_per_step(), 2);
+}
+
+// PaLM's formula for GPT-2 124M, as nanoGPT counts it: 6 x 123.65M + 12 x 12 x 768 x 1024.
+TEST(Progress, a_token_of_gpt2_costs_0_86_gflop) {
+  const TokenCost cost{
+      .parameters = 123'653'376, .layers = 12, .width = 768, .sequence_tokens = 1024};
+  EXPECT_EQ(cost.flops(), 855'166'464);
+}
+
 TEST(Progress, the_json_line_keeps_every_bit_of_the_loss) {
   StepReport report = kReport;
   report.loss = 0.1 + 0.2;

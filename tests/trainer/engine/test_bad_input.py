@@ -4,7 +4,7 @@ import os
 import resource
 import subprocess
 
-from engine import ENGINE, EngineTest
+from engine import ENGINE, REPORTS, EngineTest
 
 SMALL = ("--layers", 2, "--width", 32, "--heads", 2, "--seq-len", 32, "--batch-size", 8, "--steps", 4)
 
@@ -59,7 +59,7 @@ class BadInput(EngineTest):
             r"^trainer: step 4 could not be saved: .*model\.safetensors: can't be written: File too large$",
         )
         self.assertEqual(self.words()["reason"], "SaveFailed")
-        self.assertEqual([path.name for path in self.out.iterdir()], ["metrics.jsonl"])
+        self.assertEqual(sorted(path.name for path in self.out.iterdir()), [*REPORTS, "tensorboard"])
 
     def test_a_disk_that_fills_up_leaves_the_old_checkpoint(self):
         def limit():
@@ -69,7 +69,7 @@ class BadInput(EngineTest):
         before = {path: path.read_bytes() for path in (self.out / "step-000004").iterdir()}
         _, err = self.train(*SMALL, "--steps", 8, "--resume", code=74, preexec_fn=limit)
         self.assertRegex(self.cause(err), r"^trainer: step 8 could not be saved: ")
-        self.assertEqual(sorted(path.name for path in self.out.iterdir()), ["metrics.jsonl", "step-000004"])
+        self.assertEqual(sorted(path.name for path in self.out.iterdir()), [*REPORTS, "step-000004", "tensorboard"])
         self.assertEqual(before, {path: path.read_bytes() for path in (self.out / "step-000004").iterdir()})
 
     def test_a_folder_that_nobody_may_write_to(self):

@@ -9,7 +9,7 @@ import shutil
 import signal
 import time
 
-from engine import SECONDS_MAX, EngineTest, free_port, tensors_of
+from engine import REPORTS, SECONDS_MAX, EngineTest, free_port, tensors_of
 
 SMALL = ("--layers", 2, "--width", 32, "--heads", 2, "--seq-len", 32, "--batch-size", 8)
 # Large enough for a save that a test can see: 3.2 million parameters, 38 MB.
@@ -84,7 +84,7 @@ class Checkpoints(EngineTest):
         self.assertRegex(
             out, r"checkpoint writers +rank 0 alone +computed: rank 1 on node \S+ does not see rank 0's --out"
         )
-        self.assertFalse((self.folder / "not there").exists())
+        self.assertEqual([path.name for path in (self.folder / "not there").iterdir()], ["logs"])
         for stem in ("model", "optimizer"):
             self.assertEqual(tensors_of(shared, stem), tensors_of(alone / "step-000003", stem))
 
@@ -120,7 +120,7 @@ class Checkpoints(EngineTest):
         self.assertRegex(errors[0], r"rank 1: step 50 could not be saved: .*can't be written: File too large")
         self.assertRegex(errors[1], r"rank 1: step 50 could not be saved: .*can't be written: File too large")
         names = sorted(path.name for path in self.out.iterdir())
-        self.assertEqual(names, ["metrics.jsonl", "step-000002"])
+        self.assertEqual(names, [*REPORTS, "step-000002", "tensorboard"])
 
     @staticmethod
     def limit_files():

@@ -70,7 +70,7 @@ class Resume(EngineTest):
         ]
         for rank in ranks:
             self.finish(rank)
-        self.assertFalse((self.folder / "nothing here").exists())
+        self.assertEqual([path.name for path in (self.folder / "nothing here").iterdir()], ["logs"])
         for step, loss in losses.items():
             self.assertLess(abs(loss - self.losses(whole)[step]) / loss, 1e-4, step)
 
@@ -123,7 +123,7 @@ class Resume(EngineTest):
         self.train(*SMALL, "--steps", 2)
         before, _ = read_safetensors(self.out / "step-000002" / "model.safetensors")
         out, _ = self.train(*SMALL, "--steps", 2, "--resume")
-        self.assertRegex(out, r"nothing to do: 2 of 2 steps are done \| final loss .* \| checkpoint .*step-000002\n$")
+        self.assertRegex(out, r"nothing to do: 2 of 2 steps are done \| final loss .* \| checkpoint .*step-000002\ngoodput .*\n$")
         after, _ = read_safetensors(self.out / "step-000002" / "model.safetensors")
         self.assertEqual(before, after)
 

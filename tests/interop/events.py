@@ -1,0 +1,153 @@
+#!/usr/bin/python3
+"""Holds our event files to TensorBoard's own reader.
+
+    tests/interop/events.py    the last line is "N passed, N failed"
+
+Needs build/dev (trainer, trainer-engine, events_probe) and makes the Python with TensorBoard where it is missing.
+"""
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import traceback
+import zlib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TRAINER = ROOT / "build/dev/trainer/trainer"
+PROBE = ROOT / "build/dev/tests/interop/events_probe"
+COMMAND_SECONDS_MAX = 240
+
+
+def with_tensorboard():
+    """This program again, in the Python that has TensorBoard."""
+    done = subprocess.run([ROOT / "tools/deps", "tensorboard"], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit("tests/interop/events.py: tools/deps tensorboard failed")
+    os.execv(done.stdout.strip(), [done.stdout.strip(), __file__, "--read"])
+
+
+def expect(seen, wanted):
+    if seen != wanted:
+        raise AssertionError(f"{seen!r} instead of {wanted!r}")
+
+
+def command(*words):
+    env = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ} | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run([str(word) for word in words], text=True, timeout=COMMAND_SECONDS_MAX, env=env, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    expect((done.returncode, "" if done.returncode == 0 else done.stdout[-3000:]), (0, ""))
+
+
+def png():
+    """Two pixels."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 2, 1, 8, 2, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(b"\0" + b"\xff\0\0" + b"\0\0\xff")) + chunk(b"IEND", b""))
+
+
+def read(folder):
+    from tensorboard.backend.event_processing import event_accumulator
+    reader = event_accumulator.EventAccumulator(str(folder), size_guidance={"scalars": 0, "tensors": 0, "images": 0, "histograms": 0})
+    reader.Reload()
+    return reader
+
+
+def scalars(reader, tag):
+    """A float is what the format has."""
+    return [(event.step, round(event.value, 6)) for event in reader.Scalars(tag)]
+
+
+def hparams(reader):
+    from tensorboard.plugins.hparams import metadata, plugin_data_pb2
+    found = {}
+    for tag, content in reader.PluginTagToContent(metadata.PLUGIN_NAME).items():
+        found[tag] = plugin_data_pb2.HParamsPluginData.FromString(content)
+    start = found["_hparams_/session_start_info"].session_start_info.hparams
+    return found, {name: value.number_value if value.HasField("number_value") else value.string_value
+                   for name, value in start.items()}
+
+
+def test_each_kind_of_event_is_read_as_it_was_meant(folder):
+    (folder / "two.png").write_bytes(png())
+    command(PROBE, folder / "events", folder / "two.png")
+    reader = read(folder / "events")
+    expect(scalars(reader, "loss"), [(1, 4.0), (2, 2.0), (3, 1.333333)])
+    expect(reader.Scalars("lr")[0].wall_time, 1_700_000_001.5)
+    text = reader.Tensors("settings")[0].tensor_proto
+    expect(text.string_val[0].decode(), "| a |\n|---|\n| ü |\n")
+    histogram = reader.Histograms("norms")[0].histogram_value
+    expect((histogram.min, histogram.max, histogram.num, histogram.sum, histogram.sum_squares), (1, 11, 5, 19, 139))
+    expect((sum(histogram.bucket), histogram.bucket[0], histogram.bucket[-1]), (5, 1, 1))
+    image = reader.Images("picture")[0]
+    expect((image.width, image.height, image.encoded_image_string), (2, 1, png()))
+    found, values = hparams(reader)
+    expect(values, {"lr": 0.003, "schedule": "cosine"})
+    expect([info.name.tag for info in found["_hparams_/experiment"].experiment.metric_infos], ["loss"])
+    expect(found["_hparams_/session_end_info"].session_end_info.end_time_secs, 1_700_000_009.5)
+
+
+def test_every_record_is_framed_and_summed(folder):
+    """TensorBoard's own reader skips no byte and checks both sums."""
+    from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import PyRecordReader_New
+    (folder / "two.png").write_bytes(png())
+    command(PROBE, folder / "events", folder / "two.png")
+    (path,) = (folder / "events").iterdir()
+    reader, records = PyRecordReader_New(str(path)), 0
+    try:
+        while True:
+            reader.GetNext()
+            records += 1
+    except Exception as end:  # tensorflow's OutOfRangeError, or what a broken record raises
+        expect(type(end).__name__, "OutOfRangeError")
+    expect(records, 10)
+
+
+def test_a_run_that_was_resumed_is_one_curve(folder):
+    (folder / "text").mkdir()
+    (folder / "text/a.txt").write_text("the quick brown fox jumps over the lazy dog. " * 400)
+    small = ("--data", folder / "text", "--out", folder / "out", "--layers", 1, "--width", 16, "--heads", 2, "--seq-len", 16,
+             "--batch-size", 4, "--save-every", 5, "--schedule", "constant")
+    command(TRAINER, "train", *small, "--steps", 8)
+    (folder / "out/step-000008").rename(folder / "lost")  # steps 6 to 8 are done again
+    command(TRAINER, "train", *small, "--steps", 12, "--resume")
+    lines = [json.loads(line) for line in (folder / "out/metrics.jsonl").read_text().splitlines()]
+    losses = {line["step"]: line["loss"] for line in lines if "loss" in line}
+    expect(len(list((folder / "out/tensorboard").iterdir())), 2)
+    reader = read(folder / "out/tensorboard")
+    expect(scalars(reader, "train/loss"), [(step, round(loss, 6)) for step, loss in losses.items()])
+    tags = reader.Tags()
+    for tag in ("train/learning_rate", "train/gradient_norm", "speed/tokens_per_second", "speed/step_seconds", "goodput/lost"):
+        expect(tag in tags["scalars"], True)
+    shares = [reader.Scalars(tag)[-1].value for tag in tags["scalars"] if tag.startswith("goodput/")]
+    expect((len(shares), round(sum(shares), 5)), (7, 1.0))
+    expect(sorted(tags["histograms"]), ["speed/step_seconds_of_100", "train/gradient_norm_of_100"])
+    text = reader.Tensors("settings")[-1].tensor_proto.string_val[0].decode()
+    expect("| width | 16 | flag |" in text, True)
+    values = hparams(reader)[1]
+    expect((values["width"], values["schedule"]), (16.0, "constant"))
+
+
+def main():
+    passed, failed = 0, 0
+    for name, test in [item for item in globals().items() if item[0].startswith("test_")]:
+        with tempfile.TemporaryDirectory(prefix="tj-events-") as folder:
+            try:
+                test(pathlib.Path(folder))
+                passed += 1
+                print(f"ok     {name}", flush=True)
+            except Exception:
+                failed += 1
+                print(f"FAILED {name}\n{traceback.format_exc()}", flush=True)
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--read"]:
+        main()
+    with_tensorboard()

@@ -1,0 +1,24 @@
+// What rank 0 serves: the run at one moment, as a document and as Prometheus' text. Pure.
+#pragma once
+#include <string>
+
+#include "contract/progress.h"
+#include "trainer/report/ledger.h"
+
+namespace tj::trainer {
+
+/// The run as far as rank 0 knows it.
+struct RunState {
+  Progress progress;
+  double lr = 0;
+  double gradient_norm = 0;
+  double step_seconds = 0;
+  double tokens = 0;  // trained on by this process' run, of all ranks
+  Spending spending;  // of all attempts
+};
+
+/// Prometheus' text format 0.0.4. What is not known yet is left out.
+/// Source: prometheus.io/docs/instrumenting/exposition_formats
+std::string metrics_page(const RunState& state);
+
+}  // namespace tj::trainer

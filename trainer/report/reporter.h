@@ -1,0 +1,52 @@
+// Everything that a run tells others while it trains: lines and a bar for people, JSON lines,
+// TensorBoard's events, /progress and /metrics, a log of each rank, the ledger. Rank 0 has all of
+// it, the others their log. The loop says what happened, and nothing of it changes the training.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "contract/progress.h"
+#include "trainer/checkpoint/save_report.h"
+#include "trainer/launch/process_env.h"
+#include "trainer/report/progress.h"
+#include "trainer/report/settings.h"
+#include "trainer/train/failure.h"
+#include "trainer/train/plan.h"
+#include "trainer/watch/phase_clock.h"
+
+namespace tj::trainer {
+
+class Reporter {
+ public:
+  /// Before the ranks have met: from here on rank 0 answers at its port. `plan` and `clock` outlive
+  /// it.
+  Reporter(const TrainPlan& plan, const ProcessEnv& env, const PhaseClock& clock);
+  /// Writes what is left, as of a run that has failed where nobody has said how it ended.
+  ~Reporter();
+
+  /// `--out` may be written to, and all ranks are there. Rank 0 prints the table.
+  void begin(std::vector<Setting> table);
+  /// Training goes on from `step`, whose checkpoint is at `path`; from scratch: 0 and empty.
+  void training_begins(std::int64_t step, const std::string& path);
+  /// A step is done; `report` without mfu and eta, which are found here. Fails when metrics.jsonl
+  /// can't be written: the disk is full, and the next checkpoint would find it so as well.
+  Result<void> step(StepReport report);
+  /// The state of `step` is being saved.
+  void save_begins(std::int64_t step);
+  /// A checkpoint is complete. Any thread.
+  void saved(const SaveReport& report);
+  void interfered(const InterferenceReport& report);
+  /// Whom to ask for the ranks that do not move, on any thread, until end().
+  void watch(std::function<std::vector<StalledRank>()> stalled);
+  /// The end, once: how the run ended. Rank 0 prints where the time went.
+  void end(const std::optional<Failure>& failure);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tj::trainer

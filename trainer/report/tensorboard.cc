@@ -1,0 +1,65 @@
+#include "trainer/report/tensorboard.h"
+
+#include <array>
+
+#include "trainer/report/ledger_file.h"
+
+namespace tj::trainer {
+namespace {
+constexpr std::string_view kMetrics[] = {"train/loss", "speed/tokens_per_second"};
+
+EventTime at(std::int64_t step) { return {.unix_seconds = unix_seconds(), .step = step}; }
+
+}  // namespace
+
+Result<TensorBoard> TensorBoard::create(const std::filesystem::path& folder,
+                                        const std::string& host) {
+  auto file = EventFile::create(folder, host);
+  if (!file) return file.error();
+  return TensorBoard(std::move(*file));
+}
+
+void TensorBoard::begin(std::int64_t first_step, std::span<const Setting> table,
+                        std::span<const Setting> plan) {
+  const auto now = at(first_step);
+  file_->add(session_start_event(now));
+  file_->add(text_event(now, "settings", settings_markdown(table)));
+  file_->add(hparams_experiment_event(now, plan, kMetrics));
+  file_->add(hparams_event(now, plan));
+}
+
+void TensorBoard::step(const StepReport& report, const Spending& spending) {
+  std::vector<ScalarValue> values{{"train/loss", report.loss},
+                                  {"train/learning_rate", report.lr},
+                                  {"train/gradient_norm", report.gradient_norm},
+                                  {"speed/tokens_per_second", tokens_per_second(report)},
+                                  {"speed/step_seconds", report.seconds}};
+  if (report.mfu) values.push_back({"speed/mfu", *report.mfu});
+  std::array<std::string, kSpentKinds> tags;
+  const double total = spending.total();
+  for (int kind = 0; kind < kSpentKinds && total > 0; ++kind) {
+    const auto spent = static_cast<Spent>(kind);
+    auto& tag = tags[static_cast<std::size_t>(kind)];
+    tag = std::string("goodput/") + to_string(spent);
+    values.push_back({tag, spending[spent] / total});
+  }
+  file_->add(scalars_event(at(report.step), values));
+  step_seconds_.push_back(report.seconds);
+  gradient_norms_.push_back(report.gradient_norm);
+  if (step_seconds_.size() >= kHistogramSteps) write_histograms(report.step);
+}
+
+void TensorBoard::write_histograms(std::int64_t step) {
+  file_->add(histogram_event(at(step), "speed/step_seconds_of_100", step_seconds_));
+  file_->add(histogram_event(at(step), "train/gradient_norm_of_100", gradient_norms_));
+  step_seconds_.clear();
+  gradient_norms_.clear();
+}
+
+void TensorBoard::end(std::int64_t step, SessionStatus status) {
+  if (!step_seconds_.empty()) write_histograms(step);
+  file_->add(hparams_end_event(at(step), status));
+  (void)file_->flush();
+}
+
+}  // namespace tj::trainer
