@@ -34,7 +34,7 @@ TEST(Progress, the_bar_fits_the_terminal) {
   StepReport report = kReport;
   report.eta_seconds = 36;
   EXPECT_EQ(progress_bar(report, 80, false),
-            "[#-----------------------------] 12/300 | loss 3.1234 | 16384 tok/s | eta 0:36");
+            "[#------------------------------] 12/300 | loss 3.1234 | 16384 tok/s | eta 0:36");
   for (int columns = 1; columns < 120; ++columns)
     EXPECT_LT(progress_bar(report, columns, false).size(),
               static_cast<std::size_t>(std::max(2, columns)));
