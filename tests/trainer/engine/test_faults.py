@@ -69,7 +69,7 @@ class Faults(EngineTest):
         self.assertRegex(
             self.cause(err0),
             r"^trainer: rank 0 on node node-0 stands still for \d s \(limit step=3 s\), in phase step after step \d+, "
-            r"(in|after) [a-z-]+ no\. \d+; it is in [^ ]*write.* < tj::trainer::say",
+            r"(in|after) [a-z-]+ no\. \d+; it is in [^ ]*write.* < tj::trainer::Reporter::step",
         )
         self.assertIn("trainer: rank 0: stack of the training thread:\n", err0)
         self.assertEqual(ranks[0].wait(SLACK_SECONDS), 70)
