@@ -3,6 +3,7 @@ import copy
 import json
 import pathlib
 import re
+import subprocess
 
 import yaml
 
@@ -84,7 +85,20 @@ def gpt2_nano_trains_on_two_nodes():
         environment = kubectl("exec", f"gpt2-nano-worker-{rank}", "--", "cat", "/proc/1/environ").split("\0")
         for variable in (f"RANK={rank}", "WORLD_SIZE=2", "MASTER_ADDR=gpt2-nano-worker-0.gpt2-nano", "MASTER_PORT=29500"):
             expect(variable in environment, f"worker {rank} was not told {variable}")
-    until_phase("gpt2-nano", "Succeeded", seconds=240)
+    column_moves_until_the_end("gpt2-nano", r"\b(\d+)/300 \(\d+%\)")
+
+
+def column_moves_until_the_end(name, progress):
+    """The column PROGRESS of `kubectl get tj -w`, while the job goes on to its end."""
+    watch = subprocess.Popen([world.BIN / "kubectl", "get", "tj", name, "-w"], stdout=subprocess.PIPE, text=True,
+                             env=world.with_kubeconfig())
+    try:
+        until_phase(name, "Succeeded", seconds=240)
+    finally:
+        watch.kill()
+        lines = watch.communicate()[0]
+    steps = [int(step) for step in re.findall(progress, lines)]
+    expect(len(set(steps)) > 1 and steps == sorted(steps), f"`kubectl get tj -w` shows no progress that moves:\n{lines}")
 
 
 def gpt2_nano_shows_its_logs_by_worker_and_by_label():
