@@ -26,7 +26,7 @@ std::string step_line(const StepReport& report) {
     std::snprintf(line, sizeof line, " | mfu %.1f %%", 100 * *report.mfu);
     text += line;
   }
-  if (report.eta_seconds) text += " | eta " + duration_text(*report.eta_seconds);
+  if (report.eta_seconds) text += " | eta " + time_left_text(*report.eta_seconds);
   return text;
 }
 
@@ -48,7 +48,7 @@ std::string progress_bar(const StepReport& report, int columns, bool has_colour)
                 static_cast<long long>(report.step), static_cast<long long>(report.steps),
                 report.loss, tokens_per_second(report));
   std::string words = text;
-  if (report.eta_seconds) words += " | eta " + duration_text(*report.eta_seconds);
+  if (report.eta_seconds) words += " | eta " + time_left_text(*report.eta_seconds);
   const int room = columns - 1 - static_cast<int>(words.size()) - 2;  // the last column would wrap
   const int cells = std::min(kBarCellsMax, room);
   if (cells < kBarCellsMin) {
@@ -63,7 +63,7 @@ std::string progress_bar(const StepReport& report, int columns, bool has_colour)
   return "[" + (has_colour ? "\033[32m" + filled + "\033[0m" : filled) + rest + "]" + words;
 }
 
-std::string duration_text(double seconds) {
+std::string time_left_text(double seconds) {
   const auto whole =
       static_cast<long long>(std::lround(std::clamp(seconds, 0.0, kSecondsShownMax)));
   const long long days = whole / 86'400, hours = whole / 3600 % 24, minutes = whole / 60 % 60;

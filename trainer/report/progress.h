@@ -33,7 +33,7 @@ std::string step_json(const StepReport& report);
 /// [######----] 12/300 | loss 3.1234 | 12345 tok/s | eta 0:35, in less than `columns` columns.
 std::string progress_bar(const StepReport& report, int columns, bool has_colour);
 /// 35.2 -> "0:35", 3725 -> "1:02:05", 90061 -> "1d 1:01:01"
-std::string duration_text(double seconds);
+std::string time_left_text(double seconds);
 
 /// How fast steps follow each other, with all that is between them.
 class Pace {

@@ -23,11 +23,11 @@ TEST(Progress, a_line_has_what_is_known) {
 }
 
 TEST(Progress, durations_are_read_at_a_glance) {
-  EXPECT_EQ(duration_text(0), "0:00");
-  EXPECT_EQ(duration_text(35.2), "0:35");
-  EXPECT_EQ(duration_text(3599.6), "1:00:00");
-  EXPECT_EQ(duration_text(90'061), "1d 1:01:01");
-  EXPECT_EQ(duration_text(1e300), "36500d 0:00:00");
+  EXPECT_EQ(time_left_text(0), "0:00");
+  EXPECT_EQ(time_left_text(35.2), "0:35");
+  EXPECT_EQ(time_left_text(3599.6), "1:00:00");
+  EXPECT_EQ(time_left_text(90'061), "1d 1:01:01");
+  EXPECT_EQ(time_left_text(1e300), "36500d 0:00:00");
 }
 
 TEST(Progress, the_bar_fits_the_terminal) {
