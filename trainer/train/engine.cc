@@ -15,6 +15,7 @@
 #include "trainer/comm/rendezvous.h"
 #include "trainer/data/sampler.h"
 #include "trainer/launch/host.h"
+#include "trainer/report/last_words.h"
 #include "trainer/report/progress.h"
 #include "trainer/train/early_stop.h"
 #include "trainer/train/ending.h"
@@ -264,6 +265,12 @@ int run(TrainPlan plan, const ProcessEnv& env) {
   if (end.is_agreed) joined.communicator->finish();
   reporter.end(end.failure);
   if (end.failure) return end_with(*end.failure, env, end.last_step);
+  // The operator's last look may have been seconds ago: the last step is told by the last words.
+  write_last_words({.reason = "Finished",
+                    .message = "finished " + std::to_string(end.last_step) + " steps",
+                    .rank = env.rank,
+                    .step = end.last_step,
+                    .attempt = env.attempt});
   return exit_code::kDone;
 }
 
