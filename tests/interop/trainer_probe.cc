@@ -36,9 +36,9 @@ int write_logits(const char* const* arguments) {
   const Gpt2 model(found->model, /*seed=*/1);
   std::vector<NamedTensor> tensors;
   append_tensors(tensors, model.names(), model.parameters());
-  const auto read = fill(tensors, [&](std::span<const TensorTarget> targets) {
-    return read_initial_weights(arguments[0], targets);
-  });
+  const auto reader = open_initial_weights(arguments[0], model.names());
+  if (!reader) return fail(reader.error());
+  const auto read = fill(*make_single_communicator(), tensors, *reader);
   if (!read) return fail(read.error());
   const at::NoGradGuard no_grad;
   const auto tokens = read_tokens(arguments[1], std::atoll(arguments[2]));

@@ -1,5 +1,6 @@
 #include "trainer/checkpoint/catalog.h"
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -110,11 +111,9 @@ Result<void> read_tensor(const TensorBytes* stored, const TensorTarget& target) 
   return read_floats(*stored, target.floats);
 }
 
-Result<void> read_tensors(const TensorCatalog& catalog, std::span<const TensorTarget> targets) {
-  for (const auto& target : targets) {
-    if (auto read = read_tensor(catalog.find(target.name), target); !read) return read;
-  }
-  return {};
+TensorReader reader_of(TensorCatalog catalog) {
+  return [kept = std::make_shared<const TensorCatalog>(std::move(catalog))](
+             const TensorTarget& target) { return read_tensor(kept->find(target.name), target); };
 }
 
 }  // namespace tj::trainer

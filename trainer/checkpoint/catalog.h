@@ -2,6 +2,7 @@
 // index. Who wrote how many of them does not matter.
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -43,11 +44,13 @@ struct TensorTarget {
   std::span<float> floats;
 };
 
-/// Reads `stored` (nullptr: there is none) to `target`. Fails as read_tensors().
+using TensorReader = std::function<Result<void>(const TensorTarget&)>;
+
+/// Reads `stored` (nullptr: there is none) to `target`. Fails as reader_of().
 Result<void> read_tensor(const TensorBytes* stored, const TensorTarget& target);
-/// Reads all of `targets`. Fails with Code::invalid, and both shapes, when one is missing or of
-/// another shape.
-Result<void> read_tensors(const TensorCatalog& catalog, std::span<const TensorTarget> targets);
+/// Reads from the catalog, and keeps it. Fails with Code::invalid, and both shapes, when the
+/// tensor is missing or of another shape.
+TensorReader reader_of(TensorCatalog catalog);
 
 /// "[2, 3]"
 std::string shape_text(std::span<const std::int64_t> shape);

@@ -1,6 +1,7 @@
 #include "trainer/checkpoint/initial_model.h"
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -179,24 +180,23 @@ Result<InitialModel> read_initial_model(const fs::path& path) {
   return InitialModel{.path = path, .model = *model};
 }
 
-Result<void> read_initial_weights(const fs::path& path, std::span<const TensorTarget> targets) {
-  const auto catalog = open_catalog(path);
-  if (!catalog) return catalog.error();
-  const auto tensors = by_our_names(*catalog);
+Result<TensorReader> open_initial_weights(const fs::path& path,
+                                          std::span<const std::string> names) {
+  auto opened = open_catalog(path);
+  if (!opened) return opened.error();
+  const auto catalog = std::make_shared<const TensorCatalog>(std::move(*opened));
+  auto tensors = by_our_names(*catalog);
   if (!tensors) return tensors.error();
-  if (auto tied = check_tied(*tensors); !tied) return tied;
-  std::set<std::string> wanted;
-  for (const auto& target : targets) wanted.insert(target.name);
+  if (auto tied = check_tied(*tensors); !tied) return tied.error();
+  const std::set<std::string> wanted(names.begin(), names.end());
   for (const auto& [name, tensor] : *tensors) {
     if (name != kHead && !wanted.contains(name))
       return wrong("tensor " + name, "is none of this model's");
   }
-  for (const auto& target : targets) {
-    const auto found = tensors->find(target.name);
-    const auto* const stored = found == tensors->end() ? nullptr : found->second;
-    if (auto read = read_tensor(stored, target); !read) return read;
-  }
-  return {};
+  return TensorReader([catalog, tensors = std::move(*tensors)](const TensorTarget& target) {
+    const auto found = tensors.find(target.name);
+    return read_tensor(found == tensors.end() ? nullptr : found->second, target);
+  });
 }
 
 }  // namespace tj::trainer

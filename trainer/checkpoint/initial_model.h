@@ -19,10 +19,11 @@ struct InitialModel {
 /// or when it is a model that this trainer does not compute.
 Result<InitialModel> read_initial_model(const std::filesystem::path& path);
 
-/// Reads all of `targets` (our names), converted to float32. Names may lack "transformer.";
-/// attention masks are skipped; lm_head.weight must equal wte, to which it is tied. Fails with
-/// Code::invalid for tensors that are missing, too many, or of another shape or type.
-Result<void> read_initial_weights(const std::filesystem::path& path,
-                                  std::span<const TensorTarget> targets);
+/// Opens the weights for a model of tensors `names` (ours). What the reader reads is converted to
+/// float32. Names may lack "transformer."; attention masks are skipped; lm_head.weight must equal
+/// wte, to which it is tied. Fails with Code::invalid for tensors that are too many; the reader for
+/// those that are missing or of another shape or type.
+Result<TensorReader> open_initial_weights(const std::filesystem::path& path,
+                                          std::span<const std::string> names);
 
 }  // namespace tj::trainer

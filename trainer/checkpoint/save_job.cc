@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <algorithm>
+
 #include "trainer/checkpoint/safetensors.h"
 
 namespace tj::trainer {
@@ -19,10 +21,20 @@ void step_back() {
 
 }  // namespace
 
-SaveJob::SaveJob(Inputs inputs)
-    : inputs_(std::move(inputs)),
-      begun_(steady_clock::now()),
-      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+bool is_in_parts(std::span<const StateGroup> groups) {
+  const auto has_parts = [](const StateTensor& tensor) { return tensor.send_to != nullptr; };
+  return !groups.empty() && std::ranges::any_of(groups.front().tensors, has_parts);
+}
+
+void send_parts(std::span<const StateGroup> groups, std::span<const Shard> plan) {
+  for (const auto& shard : plan)
+    for (const auto index : shard.tensors) groups[shard.group].tensors[index].send_to(shard.writer);
+}
+
+SaveJob::SaveJob(Inputs inputs) : inputs_(std::move(inputs)), begun_(steady_clock::now()) {
+  if (is_in_parts(inputs_.groups)) copied_with(copy());
+  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+}
 
 SaveJob::~SaveJob() {
   const auto end = steady_clock::now() + kUnagreedSaveMax;
@@ -30,12 +42,18 @@ SaveJob::~SaveJob() {
 }
 
 void SaveJob::run(const std::stop_token& stop) {
-  Result<void> copied;
-  try {
-    copied = copy();
-  } catch (const std::exception& failure) {
-    copied = Error{.code = Code::internal, .message = failure.what(), .subject = {}};
+  if (!is_in_parts(inputs_.groups)) {
+    try {
+      copied_with(copy());
+    } catch (const std::exception& failure) {
+      copied_with(Error{.code = Code::internal, .message = failure.what(), .subject = {}});
+    }
   }
+  step_back();
+  while (!stop.stop_requested() && turn()) {}
+}
+
+void SaveJob::copied_with(const Result<void>& copied) {
   if (!copied) {
     const std::scoped_lock lock(work_mutex_);
     fail(copied.error());
@@ -46,8 +64,6 @@ void SaveJob::run(const std::stop_token& stop) {
     if (wait_begun_) stall_ += steady_clock::now() - *wait_begun_;
   }
   copied_.notify_all();
-  step_back();
-  while (!stop.stop_requested() && turn()) {}
 }
 
 Result<void> SaveJob::copy() {
@@ -62,7 +78,10 @@ Result<void> SaveJob::copy() {
     const auto& group = inputs_.groups[shard.group];
     if (shard.tensors.size() < group.tensors.size())
       indices[index_name(group.stem)] = index_text(inputs_.groups, shard.group, plan);
-    if (shard.writer != inputs_.order.writer) continue;
+    if (shard.writer != inputs_.order.writer) {
+      if (is_in_parts(inputs_.groups)) send_parts(inputs_.groups, {&shard, 1});
+      continue;
+    }
     FileContent file{.name = shard.file, .head = {}, .parts = {}};
     std::vector<TensorBytes> tensors;
     for (const auto index : shard.tensors) {

@@ -14,6 +14,7 @@
 #include "contract/result.h"
 #include "trainer/checkpoint/save_report.h"
 #include "trainer/checkpoint/save_work.h"
+#include "trainer/checkpoint/shard_plan.h"
 #include "trainer/checkpoint/staging_buffer.h"
 
 namespace tj::trainer {
@@ -31,7 +32,8 @@ class SaveJob {
     std::function<void(const SaveReport&)> on_committed;
   };
 
-  /// Begins. The state must not change before wait_until_copied() has returned.
+  /// Begins. The state must not change before wait_until_copied() has returned. Where ranks hold
+  /// parts of the state it is copied at once: then this is the writer's half of a collective.
   explicit SaveJob(Inputs inputs);
   /// Gives a save that goes on kUnagreedSaveMax, then drops it.
   ~SaveJob();
@@ -53,6 +55,7 @@ class SaveJob {
 
  private:
   void run(const std::stop_token& stop);
+  void copied_with(const Result<void>& copied);
   Result<void> copy();
   bool turn();
   void drive(const std::function<bool()>& is_enough);
@@ -77,5 +80,10 @@ class SaveJob {
 
   std::jthread thread_;  // stops and joins first
 };
+
+/// True when ranks hold parts of the state.
+bool is_in_parts(std::span<const StateGroup> groups);
+/// The half of a rank that writes nothing, where ranks hold parts of the state.
+void send_parts(std::span<const StateGroup> groups, std::span<const Shard> plan);
 
 }  // namespace tj::trainer

@@ -15,6 +15,9 @@ struct StateTensor {
   std::vector<std::int64_t> shape;
   /// Copies all bytes (float32, row-major). Called on any thread while the state is at rest.
   std::function<void(std::span<std::byte>)> copy_to;
+  /// Set where ranks hold parts of the tensor. Then copy_to() is the writer's half of a collective,
+  /// this is that of every other rank, and both are called where collectives are.
+  std::function<void(int writer)> send_to = {};
 
   std::size_t bytes() const {
     std::size_t count = sizeof(float);

@@ -3,21 +3,24 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
-#include <functional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "contract/result.h"
 #include "trainer/checkpoint/catalog.h"
-#include "trainer/checkpoint/folder.h"
 #include "trainer/checkpoint/state_group.h"
+#include "trainer/comm/communicator.h"
+#include "trainer/train/zero/flat_layout.h"
 
 namespace tj::trainer {
 
 struct NamedTensor {
   std::string name;
-  at::Tensor tensor;  // float32, contiguous; shares its memory with the run
+  at::Tensor tensor;                // float32, contiguous; shares its memory with the run
+  std::vector<std::int64_t> shape;  // of the whole
+  /// By rank, which elements of the whole `tensor` is, flat; it may be undefined where there are
+  /// none. Empty: it is the whole, on all ranks.
+  std::vector<ElementRange> parts = {};
 };
 
 struct StateTensors {
@@ -31,15 +34,11 @@ void append_tensors(std::vector<NamedTensor>& list, const std::vector<std::strin
                     const std::vector<at::Tensor>& tensors, const std::string& prefix = "");
 
 /// The groups of a checkpoint, as the machinery of saving reads them.
-std::vector<StateGroup> state_groups(const StateTensors& state);
+std::vector<StateGroup> state_groups(const StateTensors& state, Communicator& communicator);
 
-/// Reads all tensors of `state`, from however many files. Fails with Code::invalid when one is
-/// missing or of another shape.
-Result<void> load_checkpoint(const FoundCheckpoint& checkpoint, const StateTensors& state);
-
-/// Calls `read` with the places of `tensors` in this host's memory; what it has read is then in the
-/// tensors, wherever they lie. Returns what `read` returns.
-Result<void> fill(const std::vector<NamedTensor>& tensors,
-                  const std::function<Result<void>(std::span<const TensorTarget>)>& read);
+/// Collective. Fills `tensors` on all ranks, one after another, by what rank 0 reads with `read`
+/// (the others give none). The first failure of `read`, on rank 0: the others don't know of it.
+Result<void> fill(Communicator& communicator, const std::vector<NamedTensor>& tensors,
+                  const TensorReader& read);
 
 }  // namespace tj::trainer

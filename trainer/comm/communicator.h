@@ -26,6 +26,21 @@ class GradientSync {
   virtual void before_last_pass() = 0;
 };
 
+/// A collective under way. What it reads and writes must stay until wait() has returned.
+class Pending {
+ public:
+  virtual ~Pending() = default;
+  /// Throws as the collectives do. Called once.
+  virtual void wait() = 0;
+};
+
+/// What this rank has sent in collectives over tensors, as a ring does: (N - 1) / N of a tensor in
+/// a reduce-scatter or an all-gather, twice that in an all-reduce. It has received as much.
+struct CommVolume {
+  std::int64_t elements_sent = 0;
+  std::int64_t bytes_sent = 0;
+};
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -36,6 +51,14 @@ class Communicator {
   virtual void broadcast(at::Tensor& tensor, int root) = 0;
   /// Sends `out` to `peer`, and fills `in` with what `peer` sends in its call with this rank.
   virtual void exchange(const at::Tensor& out, at::Tensor& in, int peer) = 0;
+  /// Begins: `whole` [world_size x n] becomes the `mine` [n] of all ranks, in their order. `mine`
+  /// may be this rank's place in `whole`. All flat and contiguous, of one type.
+  virtual std::unique_ptr<Pending> all_gather(const at::Tensor& mine, at::Tensor& whole) = 0;
+  /// Begins: `mine` [n] becomes the sum over all ranks of their `whole` [world_size x n] at this
+  /// rank's place, which `mine` may be. The sum is the binary tree over the ranks in order,
+  /// ((0 + 1) + (2 + 3)) + ..., in float32 (trainer/comm/tree_all_reduce.h has the same bits).
+  virtual std::unique_ptr<Pending> reduce_scatter(const at::Tensor& whole, at::Tensor& mine) = 0;
+  virtual CommVolume volume() const = 0;
   virtual std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>& parameters,
                                                     std::span<const std::string> names) = 0;
   /// Throws PeerLostError, with the lost rank if knowable, when `what` is the text of a failed

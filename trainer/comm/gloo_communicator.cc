@@ -7,6 +7,9 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
+#include <functional>
+
+#include "trainer/comm/tree_all_reduce.h"
 #include "trainer/train/failure.h"
 
 namespace tj::trainer {
@@ -14,12 +17,16 @@ namespace {
 
 constexpr std::int64_t kFirstBucketBytes = 1 << 20;  // as PyTorch's DistributedDataParallel
 constexpr int kExchangeTag = 1;
+constexpr int kFirstShardTag = 2;  // of all_gather and reduce_scatter, which overlap
+constexpr std::int64_t kShardTags = 1 << 16;
 constexpr std::chrono::minutes kCollectiveTimeout{10};  // others wait while rank 0 saves
 
 class ReducerSync final : public GradientSync {
  public:
-  explicit ReducerSync(std::shared_ptr<c10d::Reducer> reducer) : reducer_(std::move(reducer)) {}
+  ReducerSync(std::shared_ptr<c10d::Reducer> reducer, std::function<void()> count)
+      : reducer_(std::move(reducer)), count_(std::move(count)) {}
   void before_last_pass() override {
+    count_();
     reducer_->rebuild_buckets();  // once, after the first backward has shown the order of gradients
     reducer_->prepare_for_forward();
     reducer_->prepare_for_backward({});
@@ -27,6 +34,7 @@ class ReducerSync final : public GradientSync {
 
  private:
   std::shared_ptr<c10d::Reducer> reducer_;
+  std::function<void()> count_;
 };
 
 class GlooCommunicator final : public Communicator {
@@ -54,6 +62,7 @@ class GlooCommunicator final : public Communicator {
   int world_size() const override { return options_.world_size; }
 
   void all_reduce_sum(at::Tensor& tensor) override {
+    count(tensor.numel(), tensor.element_size(), 2);
     std::vector<at::Tensor> tensors{tensor};
     const auto timed = options_.clock->collective("all-reduce");
     wait([&] { return backend_of(tensor).allreduce(tensors, c10d::AllreduceOptions()); });
@@ -72,6 +81,8 @@ class GlooCommunicator final : public Communicator {
     const auto timed = options_.clock->collective("exchange");
     std::vector<at::Tensor> outgoing{out}, incoming{in};
     const auto is_empty = [](const at::Tensor& tensor) { return tensor.numel() == 0; };
+    volume_.elements_sent += out.numel();
+    volume_.bytes_sent += static_cast<std::int64_t>(out.nbytes());
     // Both are under way before either is waited for, or two ranks would wait for each other.
     const auto sent = is_empty(out)
                           ? nullptr
@@ -79,6 +90,43 @@ class GlooCommunicator final : public Communicator {
     if (!is_empty(in)) wait([&] { return gloo_->recv(incoming, peer, kExchangeTag); });
     if (sent) wait([&] { return sent; });
   }
+
+  std::unique_ptr<Pending> all_gather(const at::Tensor& mine, at::Tensor& whole) override {
+    const at::NoGradGuard no_grad;
+    count(whole.numel(), whole.element_size(), 1);
+    if (whole.is_cuda()) {
+      auto input = mine;
+      return pending("all-gather", {started([&] { return nccl_->_allgather_base(whole, input); })});
+    }
+    auto rows = rows_of(whole);
+    auto& own = rows[static_cast<std::size_t>(rank())];
+    if (own.data_ptr() != mine.data_ptr()) own.copy_(mine);
+    return pending("all-gather",
+                   with_all_peers([&](int) { return own; },
+                                  [&](int peer) { return rows[static_cast<std::size_t>(peer)]; }));
+  }
+
+  std::unique_ptr<Pending> reduce_scatter(const at::Tensor& whole, at::Tensor& mine) override {
+    const at::NoGradGuard no_grad;
+    count(whole.numel(), whole.element_size(), 1);
+    auto place = torch::empty_like(whole);
+    auto received = rows_of(place);
+    const auto rows = rows_of(whole);
+    std::vector<WorkPtr> works;
+    if (whole.is_cuda()) {
+      std::vector<std::int64_t> even;
+      auto input = whole;
+      works.push_back(started([&] { return nccl_->alltoall_base(place, input, even, even); }));
+    } else {
+      works = with_all_peers([&](int peer) { return rows[static_cast<std::size_t>(peer)]; },
+                             [&](int peer) { return received[static_cast<std::size_t>(peer)]; });
+    }
+    received[static_cast<std::size_t>(rank())] = rows[static_cast<std::size_t>(rank())];
+    return pending("reduce-scatter", std::move(works),
+                   [received, mine]() mutable { tree_sum(received, mine); });
+  }
+
+  CommVolume volume() const override { return volume_; }
 
   std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>& parameters,
                                             std::span<const std::string> names) override {
@@ -92,11 +140,15 @@ class GlooCommunicator final : public Communicator {
     std::reverse(buckets.begin(), buckets.end());
     std::unordered_map<std::size_t, std::string> names_by_index;
     for (std::size_t index = 0; index < names.size(); ++index) names_by_index[index] = names[index];
-    return std::make_unique<ReducerSync>(std::make_shared<c10d::Reducer>(
+    std::int64_t elements = 0;
+    for (const auto& parameter : parameters) elements += parameter.numel();
+    auto reducer = std::make_shared<c10d::Reducer>(
         parameters, buckets, group_, sparse, kGradientBucketBytes, /*find_unused_parameters=*/false,
         /*gradient_as_bucket_view=*/true, names_by_index, kFirstBucketBytes,
         /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
-        std::vector<std::int64_t>{}));
+        std::vector<std::int64_t>{});
+    return std::make_unique<ReducerSync>(std::move(reducer),
+                                         [this, elements] { count(elements, sizeof(float), 2); });
   }
 
   void check_peers(const std::string& what) override {
@@ -111,6 +163,58 @@ class GlooCommunicator final : public Communicator {
 
  private:
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
+  class PendingWorks final : public Pending {
+   public:
+    PendingWorks(GlooCommunicator& owner, const char* name, std::vector<WorkPtr> works,
+                 std::function<void()> then)
+        : owner_(owner), name_(name), works_(std::move(works)), then_(std::move(then)) {}
+    void wait() override {
+      const auto timed = owner_.options_.clock->collective(name_);
+      for (const auto& work : works_) owner_.wait([&] { return work; });
+      if (then_) then_();
+      then_ = nullptr;  // lets go of its buffers
+    }
+
+   private:
+    GlooCommunicator& owner_;
+    const char* name_;
+    std::vector<WorkPtr> works_;
+    std::function<void()> then_;
+  };
+
+  std::unique_ptr<Pending> pending(const char* name, std::vector<WorkPtr> works,
+                                   std::function<void()> then = {}) {
+    return std::make_unique<PendingWorks>(*this, name, std::move(works), std::move(then));
+  }
+
+  /// world_size equal slices.
+  std::vector<at::Tensor> rows_of(const at::Tensor& whole) const {
+    return whole.chunk(world_size());
+  }
+
+  /// Begins to send `out(peer)` to each peer and to fill `in(peer)` with what it sends. Gloo's own
+  /// all-gather copies everything twice, and its reduce-scatter moves as much as an all-reduce.
+  template <typename Out, typename In>
+  std::vector<WorkPtr> with_all_peers(Out&& out, In&& in) {
+    const int tag = kFirstShardTag + static_cast<int>(shard_collectives_++ % kShardTags);
+    std::vector<WorkPtr> works;
+    for (int distance = 1; distance < world_size(); ++distance) {
+      const int from = (rank() + distance) % world_size();
+      const int to = (rank() - distance + world_size()) % world_size();
+      std::vector<at::Tensor> outgoing{out(to)}, incoming{in(from)};
+      works.push_back(started([&] { return gloo_->recv(incoming, from, tag); }));
+      works.push_back(started([&] { return gloo_->send(outgoing, to, tag); }));
+    }
+    return works;
+  }
+
+  /// `times` trips of a whole tensor of so many elements around the ring.
+  void count(std::int64_t elements, std::int64_t bytes_each, int times) {
+    const std::int64_t sent = elements * (world_size() - 1) / world_size() * times;
+    volume_.elements_sent += sent;
+    volume_.bytes_sent += sent * bytes_each;
+  }
 
   void open_nccl(const c10::intrusive_ptr<c10d::Store>& store) {
     // Its keys in the store are not those of Gloo.
@@ -164,6 +268,8 @@ class GlooCommunicator final : public Communicator {
   c10::intrusive_ptr<c10d::Store> nccl_store_;
   c10::intrusive_ptr<c10d::Backend> nccl_;  // null without a GPU
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
+  CommVolume volume_;
+  std::int64_t shard_collectives_ = 0;
 };
 
 }  // namespace

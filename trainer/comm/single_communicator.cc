@@ -1,4 +1,6 @@
-// One rank: every collective is already done.
+// One rank: every collective is already done, or a copy.
+#include <torch/torch.h>
+
 #include "trainer/comm/communicator.h"
 
 namespace tj::trainer {
@@ -9,6 +11,17 @@ class NoSync final : public GradientSync {
   void before_last_pass() override {}
 };
 
+class Done final : public Pending {
+ public:
+  void wait() override {}
+};
+
+std::unique_ptr<Pending> copied(const at::Tensor& from, at::Tensor& to) {
+  const at::NoGradGuard no_grad;
+  if (!to.is_alias_of(from)) to.copy_(from);
+  return std::make_unique<Done>();
+}
+
 class SingleCommunicator final : public Communicator {
  public:
   int rank() const override { return 0; }
@@ -16,6 +29,13 @@ class SingleCommunicator final : public Communicator {
   void all_reduce_sum(at::Tensor&) override {}
   void broadcast(at::Tensor&, int) override {}
   void exchange(const at::Tensor&, at::Tensor&, int) override {}  // there is no peer
+  std::unique_ptr<Pending> all_gather(const at::Tensor& mine, at::Tensor& whole) override {
+    return copied(mine, whole);
+  }
+  std::unique_ptr<Pending> reduce_scatter(const at::Tensor& whole, at::Tensor& mine) override {
+    return copied(whole, mine);
+  }
+  CommVolume volume() const override { return {}; }
   std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>&,
                                             std::span<const std::string>) override {
     return std::make_unique<NoSync>();

@@ -50,4 +50,20 @@ void tree_all_reduce(Communicator& communicator, at::Tensor& tensor) {
   }
 }
 
+void tree_sum(std::vector<at::Tensor> rows, at::Tensor& sum) {
+  const at::NoGradGuard no_grad;
+  for (auto& row : rows) row = row.to(at::kFloat);
+  while (rows.size() > 2) {
+    std::vector<at::Tensor> above;
+    for (std::size_t left = 0; left < rows.size(); left += 2)
+      above.push_back(left + 1 < rows.size() ? rows[left] + rows[left + 1] : rows[left]);
+    rows = std::move(above);
+  }
+  if (rows.size() == 1) {
+    sum.copy_(rows[0]);
+  } else {
+    at::add_out(sum, rows[0], rows[1]);  // rounds to the type of `sum` at the end
+  }
+}
+
 }  // namespace tj::trainer

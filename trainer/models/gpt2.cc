@@ -17,8 +17,6 @@ namespace {
 
 constexpr double kInitStd = 0.02;
 constexpr double kNormEps = 1e-5;
-constexpr std::size_t kParametersBeforeLayers = 2;  // wte, wpe
-constexpr std::size_t kParametersOfLayer = 12;
 
 at::Device device_of(const Gpt2Compute& compute) {
   if (!compute.gpu) return at::kCPU;
@@ -40,6 +38,22 @@ at::Tensor initial(const TensorSpec& spec, const Gpt2Config& config, at::Generat
     case residual_matrix: tensor.normal_(0.0, residual_std, generator); break;
   }
   return tensor.to(device).requires_grad_(true);
+}
+
+/// The residual stream is float32, whatever type the weights are kept in.
+at::Tensor norm_of(const at::Tensor& x_BTC, const at::Tensor& weight, const at::Tensor& bias) {
+  return at::layer_norm(x_BTC, {x_BTC.size(-1)}, weight.to(at::kFloat), bias.to(at::kFloat),
+                        kNormEps);
+}
+
+/// Tells the hooks of a block, if there are any, and computes it.
+template <typename Compute>
+at::Tensor in_block(BlockHooks* hooks, std::size_t index, Compute&& compute) {
+  if (hooks == nullptr) return compute();
+  hooks->before(index);
+  const at::Tensor output = compute();
+  hooks->after(index, output);
+  return output;
 }
 
 /// x [B, T, in] times weight [in, out] plus bias: Hugging Face's Conv1D.
@@ -157,12 +171,14 @@ struct Gpt2::Recomputed : torch::autograd::Function<Gpt2::Recomputed> {
   }
 };
 
-Gpt2::Gpt2(const Gpt2Config& config, std::uint64_t seed, const Gpt2Compute& compute)
-    : config_(config), compute_(compute) {
+Gpt2::Gpt2(const Gpt2Config& config, std::uint64_t seed, const Gpt2Compute& compute,
+           const Gpt2Keeper& keeper)
+    : config_(config), compute_(compute), hooks_(keeper.hooks) {
   auto generator = at::detail::createCPUGenerator(seed);
   for (const auto& spec : gpt2_tensors(config)) {
+    auto parameter = initial(spec, config, generator, device_of(compute));
+    parameters_.push_back(keeper.place ? keeper.place(names_.size(), parameter) : parameter);
     names_.push_back(spec.name);
-    parameters_.push_back(initial(spec, config, generator, device_of(compute)));
   }
 }
 
@@ -183,7 +199,7 @@ at::Tensor Gpt2::dropped(const at::Tensor& x_BTC, std::uint32_t stream,
 
 at::Tensor Gpt2::layer(const at::Tensor& x_BTC, std::int64_t index,
                        std::optional<std::int64_t> first_sample) const {
-  const auto first = kParametersBeforeLayers + static_cast<std::size_t>(index) * kParametersOfLayer;
+  const auto first = kTensorsBeforeLayers + static_cast<std::size_t>(index) * kTensorsOfLayer;
   const auto p = [&](std::size_t i) -> const at::Tensor& { return parameters_[first + i]; };
   const auto samples = x_BTC.size(0);
   const auto tokens = x_BTC.size(1);
@@ -191,42 +207,48 @@ at::Tensor Gpt2::layer(const at::Tensor& x_BTC, std::int64_t index,
   const auto by_head = [&](const at::Tensor& t) {
     return t.view({samples, tokens, config_.heads, width / config_.heads}).transpose(1, 2);
   };
-  const auto normed = at::layer_norm(x_BTC, {width}, p(0), p(1), kNormEps);
-  const auto qkv = conv1d(normed, p(2), p(3)).split(width, 2);
+  const auto qkv = conv1d(norm_of(x_BTC, p(0), p(1)), p(2), p(3)).split(width, 2);
   const auto mixed_BHTc =
       at::scaled_dot_product_attention(by_head(qkv[0]), by_head(qkv[1]), by_head(qkv[2]), {},
                                        /*dropout_p=*/0.0, /*is_causal=*/true);
   const auto mixed_BTC = mixed_BHTc.transpose(1, 2).reshape({samples, tokens, width});
   const auto attended =
       x_BTC + dropped(conv1d(mixed_BTC, p(4), p(5)), attention_stream(index), first_sample);
-  const auto hidden =
-      gelu_tanh_of(conv1d(at::layer_norm(attended, {width}, p(6), p(7), kNormEps), p(8), p(9)));
+  const auto hidden = gelu_tanh_of(conv1d(norm_of(attended, p(6), p(7)), p(8), p(9)));
   return attended + dropped(conv1d(hidden, p(10), p(11)), mlp_stream(index), first_sample);
+}
+
+at::Tensor Gpt2::embedded(const at::Tensor& inputs_BT,
+                          std::optional<std::int64_t> first_sample) const {
+  // As float32 before the lookup: so the gradient of a token that comes often is summed in it.
+  const auto wte_VC = parameters_[0].to(at::kFloat);
+  const auto wpe_TC = parameters_[1].narrow(0, 0, inputs_BT.size(1)).to(at::kFloat);
+  return dropped(at::embedding(wte_VC, inputs_BT) + wpe_TC, kEmbeddingStream, first_sample);
 }
 
 at::Tensor Gpt2::trunk(const at::Tensor& inputs_BT,
                        std::optional<std::int64_t> first_sample) const {
-  const auto& wte_VC = parameters_[0];
-  const auto& wpe_TC = parameters_[1];
-  auto x_BTC = dropped(at::embedding(wte_VC, inputs_BT) + wpe_TC.narrow(0, 0, inputs_BT.size(1)),
-                       kEmbeddingStream, first_sample);
+  auto x_BTC = in_block(hooks_, 0, [&] { return embedded(inputs_BT, first_sample); });
   for (std::int64_t index = 0; index < config_.layers; ++index) {
-    if (compute_.recompute && at::GradMode::is_enabled()) {
-      const auto first =
-          kParametersBeforeLayers + static_cast<std::size_t>(index) * kParametersOfLayer;
-      x_BTC = Recomputed::apply(this, index, first_sample.value_or(Recomputed::kNoSample), x_BTC,
-                                at::TensorList(parameters_).slice(first, kParametersOfLayer));
-    } else {
-      x_BTC = layer(x_BTC, index, first_sample);
-    }
+    x_BTC = in_block(hooks_, static_cast<std::size_t>(index) + 1, [&] {
+      if (!compute_.recompute || !at::GradMode::is_enabled())
+        return layer(x_BTC, index, first_sample);
+      const auto first = kTensorsBeforeLayers + static_cast<std::size_t>(index) * kTensorsOfLayer;
+      return Recomputed::apply(this, index, first_sample.value_or(Recomputed::kNoSample), x_BTC,
+                               at::TensorList(parameters_).slice(first, kTensorsOfLayer));
+    });
   }
+  return x_BTC;
+}
+
+at::Tensor Gpt2::last_norm(const at::Tensor& x_BTC) const {
   const auto last = parameters_.size() - 2;
-  return at::layer_norm(x_BTC, {config_.width}, parameters_[last], parameters_[last + 1], kNormEps);
+  return norm_of(x_BTC, parameters_[last], parameters_[last + 1]);
 }
 
 at::Tensor Gpt2::logits(const at::Tensor& tokens) const {
   const Autocast autocast(compute_.precision, tokens.device().type());
-  return at::matmul(trunk(tokens, {}), parameters_[0].t());
+  return at::matmul(last_norm(trunk(tokens, {})), parameters_[0].t());
 }
 
 std::int64_t Gpt2::target_count(const at::Tensor& tokens) const {
@@ -235,19 +257,24 @@ std::int64_t Gpt2::target_count(const at::Tensor& tokens) const {
   return targets.ne(*compute_.ignored_token).sum().item<std::int64_t>();
 }
 
-at::Tensor Gpt2::loss_sum(const at::Tensor& tokens,
-                          std::optional<std::int64_t> first_sample) const {
-  const auto context = tokens.size(1) - 1;
-  const auto targets = tokens.narrow(1, 1, context).reshape({-1});
-  const Autocast autocast(compute_.precision, tokens.device().type());
-  const auto x_BTC = trunk(tokens.narrow(1, 0, context), first_sample);
-  const auto x_NC = x_BTC.reshape({-1, config_.width});
+at::Tensor Gpt2::head_loss(const at::Tensor& x_BTC, const at::Tensor& targets) const {
+  const auto x_NC = last_norm(x_BTC).reshape({-1, config_.width});
   const auto ignored = compute_.ignored_token.value_or(kNoTarget);
   // Below float32 the gradient of the logits needs the loss scale before it is rounded.
   if (compute_.precision == Precision::fp32 && at::GradMode::is_enabled())
     return head_loss_sum(x_NC, parameters_[0], targets, ignored);
   const auto logits = at::matmul(x_NC, parameters_[0].t());
   return at::cross_entropy_loss(logits.to(at::kFloat), targets, {}, at::Reduction::Sum, ignored);
+}
+
+at::Tensor Gpt2::loss_sum(const at::Tensor& tokens,
+                          std::optional<std::int64_t> first_sample) const {
+  const auto context = tokens.size(1) - 1;
+  const auto targets = tokens.narrow(1, 1, context).reshape({-1});
+  const Autocast autocast(compute_.precision, tokens.device().type());
+  const auto x_BTC = trunk(tokens.narrow(1, 0, context), first_sample);
+  const auto head = static_cast<std::size_t>(config_.layers) + 1;
+  return in_block(hooks_, head, [&] { return head_loss(x_BTC, targets); });
 }
 
 }  // namespace tj::trainer

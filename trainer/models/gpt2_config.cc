@@ -80,6 +80,18 @@ std::vector<TensorSpec> gpt2_tensors(const Gpt2Config& config) {
   return tensors;
 }
 
+std::vector<ModelBlock> gpt2_blocks(const Gpt2Config& config) {
+  std::vector<ModelBlock> blocks{{.tensors = {0, 1}, .reads_in_backward = false}};
+  std::size_t next = kTensorsBeforeLayers;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    ModelBlock block;
+    for (std::size_t index = 0; index < kTensorsOfLayer; ++index) block.tensors.push_back(next++);
+    blocks.push_back(std::move(block));
+  }
+  blocks.push_back({.tensors = {next, next + 1, 0}});
+  return blocks;
+}
+
 std::int64_t parameter_count(const Gpt2Config& config) {
   std::int64_t total = 0;
   for (const auto& tensor : gpt2_tensors(config)) {

@@ -8,7 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/models/block_hooks.h"
+
 namespace tj::trainer {
+
+inline constexpr std::size_t kTensorsBeforeLayers = 2;  // wte, wpe
+inline constexpr std::size_t kTensorsOfLayer = 12;
 
 inline constexpr std::int64_t kByteVocabulary = 256;
 
@@ -49,5 +54,7 @@ struct TensorSpec {
 /// All trained tensors in order. The head is tied to wte and therefore absent.
 std::vector<TensorSpec> gpt2_tensors(const Gpt2Config& config);
 std::int64_t parameter_count(const Gpt2Config& config);
+/// Embeddings, each layer, and the last norm with the head; tensors are indices of gpt2_tensors().
+std::vector<ModelBlock> gpt2_blocks(const Gpt2Config& config);
 
 }  // namespace tj::trainer

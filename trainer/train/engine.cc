@@ -17,6 +17,7 @@
 #include "trainer/launch/host.h"
 #include "trainer/report/last_words.h"
 #include "trainer/report/progress.h"
+#include "trainer/train/deepspeed_config.h"
 #include "trainer/train/early_stop.h"
 #include "trainer/train/ending.h"
 #include "trainer/train/loop.h"
@@ -206,6 +207,8 @@ LoopEnd train_joined(const JoinedRun& run) {
     rows.push_back(sharing.setting);
     if (run.threads) rows.push_back(*run.threads);
     for (auto& row : place_settings(run.accelerator, run.joined)) rows.push_back(std::move(row));
+    for (const auto& note : run.env.rank == 0 ? run.plan.notes : std::vector<std::string>())
+      say(note);
     run.reporter.begin(std::move(rows));
     return train({.plan = run.plan,
                   .source = *run.inputs.source,
@@ -305,10 +308,14 @@ int run_engine(int argc, const char* const* argv) {
   if (!found) return end_with(bad_config(found.error()), env, {});
   env = *found;
   introduce_for_stop(env);
-  const auto init = read_init(parsed->flags);
+  const auto chosen = choose_flags(parsed->flags, env.world_size);
+  if (!chosen) return end_with(bad_config(chosen.error()), env, {});
+  const auto init = read_init(chosen->flags);
   if (!init) return end_with(bad_init(init.error()), env, {});
-  const auto plan = make_plan(parsed->flags, env.world_size, *init);
+  auto plan = make_plan(chosen->flags, env.world_size, *init);
   if (!plan) return end_with(bad_config(plan.error()), env, {});
+  name_origin(plan->settings, chosen->of_file);
+  plan->notes = chosen->notes;
   try {
     return run(*plan, env);
   } catch (const std::exception& failure) {

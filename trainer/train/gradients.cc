@@ -2,6 +2,8 @@
 
 #include <torch/torch.h>
 
+#include <cmath>
+
 namespace tj::trainer {
 namespace {
 constexpr double kNormEps = 1e-6;
@@ -16,6 +18,28 @@ double clip_gradients(const std::vector<at::Tensor>& gradients, double norm_max)
     if (factor.item<double>() < 1.0) at::_foreach_mul_(gradients, factor);
   }
   return norm.item<double>();
+}
+
+float clip_factor(double norm, double norm_max) {
+  if (norm_max == 0) return 1;
+  return static_cast<float>(std::min(1.0, norm_max / (norm + kNormEps)));
+}
+
+ExactSquares exact_squares(const std::vector<at::Tensor>& gradients) {
+  ExactSquares squares;
+  for (const auto& gradient : gradients) {
+    const auto on_host = gradient.detach().cpu().contiguous();
+    squares.add({on_host.data_ptr<float>(), static_cast<std::size_t>(on_host.numel())});
+  }
+  return squares;
+}
+
+double clip_gradients_exactly(const std::vector<at::Tensor>& gradients, double norm_max) {
+  const at::NoGradGuard no_grad;
+  const double norm = std::sqrt(exact_squares(gradients).sum());
+  const float factor = clip_factor(norm, norm_max);
+  if (factor < 1) at::_foreach_mul_(gradients, factor);
+  return norm;
 }
 
 bool unscale_gradients(const std::vector<at::Tensor>& gradients, double scale) {

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "trainer/checkpoint/training_state.h"
 #include "trainer/comm/agreement.h"
 #include "trainer/train/gradients.h"
+#include "trainer/train/zero/zero.h"
 
 namespace tj::trainer {
 namespace {
@@ -26,15 +28,56 @@ std::vector<UpdateRule> rules_of(const TrainPlan& plan) {
   return std::move(*rules);
 }
 
+at::ScalarType type_of(Precision precision) {
+  if (precision == Precision::fp32) return at::kFloat;
+  return precision == Precision::bf16 ? at::kBFloat16 : at::kHalf;
+}
+
+/// Under ZeRO the weights the model computes with are of the precision of the passes, and the
+/// float32 ones are sharded. Not so where the bits must be those of stage 0.
+ZeroKind kind_of(const TrainPlan& plan) {
+  const bool is_deterministic = plan.logical_shards > 0;
+  ZeroKind kind{.stage = plan.zero.stage};
+  if (plan.gpu) kind.device = at::Device(at::kCUDA, static_cast<at::DeviceIndex>(*plan.gpu));
+  if (is_deterministic) return kind;
+  kind.weights = type_of(plan.precision);
+  // Sums over passes need more than the eight bits of a bfloat16, and fp16 more range.
+  if (plan.precision == Precision::bf16 && plan.accumulation == 1) kind.gradients = kind.weights;
+  return kind;
+}
+
+std::unique_ptr<Zero> make_zero(const TrainPlan& plan, Communicator& communicator) {
+  if (plan.zero.stage == 0) return nullptr;
+  return std::make_unique<Zero>(ZeroInputs{.tensors = gpt2_tensors(plan.model),
+                                           .is_frozen = {},
+                                           .blocks = gpt2_blocks(plan.model),
+                                           .rules = rules_of(plan),
+                                           .options = plan.zero,
+                                           .optimizer = plan.optimizer,
+                                           .kind = kind_of(plan),
+                                           .is_deterministic = plan.logical_shards > 0,
+                                           .has_averages = plan.ema_decay > 0},
+                                communicator);
+}
+
+Gpt2Keeper keeper_of(Zero* zero) {
+  if (zero == nullptr) return {};
+  return {.place = [zero](std::size_t index,
+                          const at::Tensor& initial) { return zero->place(index, initial); },
+          .hooks = zero};
+}
+
 }  // namespace
 
 Learner::Learner(const TrainPlan& plan, Communicator& communicator, PhaseClock& clock)
     : plan_(plan),
       comm_(communicator),
       clock_(clock),
-      model_(plan.model, plan.seed, compute_of(plan)),
-      optimizer_(model_.parameters(), plan.optimizer, rules_of(plan)),
+      zero_(make_zero(plan, communicator)),
+      model_(plan.model, plan.seed, compute_of(plan), keeper_of(zero_.get())),
       shard_losses_(static_cast<std::size_t>(std::max<std::int64_t>(1, plan.logical_shards))) {
+  if (zero_) return;
+  optimizer_ = std::make_unique<AdamW>(model_.parameters(), plan.optimizer, rules_of(plan));
   if (plan.ema_decay == 0) return;
   for (const auto& parameter : model_.parameters()) averages_.push_back(parameter.detach().clone());
 }
@@ -42,7 +85,9 @@ Learner::Learner(const TrainPlan& plan, Communicator& communicator, PhaseClock& 
 Learner::~Learner() = default;
 
 void Learner::begin() {
-  if (plan_.logical_shards > 0) {
+  if (zero_) {
+    zero_->begin();
+  } else if (plan_.logical_shards > 0) {
     shard_tree_.emplace(model_.parameters());
   } else {
     if (comm_.world_size() > 1) last_gradient_.emplace(model_.parameters());
@@ -54,7 +99,7 @@ void Learner::pass(const at::Tensor& tokens, std::int64_t first_sample,
                    std::int64_t targets_of_step) {
   const double scale = plan_.precision == Precision::fp16 ? loss_scale_.scale : 1.0;
   const double factor = scale / static_cast<double>(targets_of_step);
-  if (shard_tree_) {
+  if (plan_.logical_shards > 0) {
     pass_by_shards(tokens, first_sample, factor);
   } else {
     pass_overlapped(tokens, first_sample, factor);
@@ -63,10 +108,12 @@ void Learner::pass(const at::Tensor& tokens, std::int64_t first_sample,
 }
 
 void Learner::pass_overlapped(const at::Tensor& tokens, std::int64_t first_sample, double factor) {
-  if (passes_done_ + 1 == plan_.accumulation) sync_->before_last_pass();
+  const bool is_last = passes_done_ + 1 == plan_.accumulation;
+  if (zero_) zero_->begin_pass(is_last);
+  if (sync_ && is_last) sync_->before_last_pass();
   const auto loss = forward(tokens, first_sample);
   // The sync takes the mean over the ranks; what is wanted is the sum.
-  const auto scaled = loss * (factor * comm_.world_size());
+  const auto scaled = loss * (sync_ ? factor * comm_.world_size() : factor);
   try {
     scaled.backward();
     if (last_gradient_)  // the rest of backward waited for the others
@@ -75,6 +122,7 @@ void Learner::pass_overlapped(const at::Tensor& tokens, std::int64_t first_sampl
     comm_.check_peers(failure.what());
     throw;
   }
+  if (zero_) zero_->end_pass();
   shard_losses_[0] += loss.item<double>();
 }
 
@@ -87,11 +135,14 @@ void Learner::pass_by_shards(const at::Tensor& tokens, std::int64_t first_sample
   const std::int64_t rows = plan_.batch_size / plan_.logical_shards;
   const std::int64_t shards = tokens.size(0) / rows;
   const std::int64_t first_shard = (comm_.rank() * plan_.accumulation + passes_done_) * shards;
+  auto& tree = zero_ ? *zero_->shard_tree() : *shard_tree_;
   for (std::int64_t shard = 0; shard < shards; ++shard) {
-    shard_tree_->clear();
+    tree.clear();
+    if (zero_) zero_->begin_pass(/*is_last=*/false);
     const auto loss = forward(tokens.narrow(0, shard * rows, rows), first_sample + shard * rows);
     (loss * factor).backward();
-    shard_tree_->add_shard();
+    if (zero_) zero_->end_pass();
+    tree.add_shard();
     shard_losses_[static_cast<std::size_t>(first_shard + shard)] = loss.item<double>();
   }
 }
@@ -99,23 +150,41 @@ void Learner::pass_by_shards(const at::Tensor& tokens, std::int64_t first_sample
 UpdateOutcome Learner::update(double lr, std::int64_t targets_of_step) {
   TORCH_CHECK(passes_done_ == plan_.accumulation, "an update follows all passes of a step");
   UpdateOutcome outcome{.loss = step_loss(targets_of_step)};
+  if (zero_) zero_->finish_gradients();
   if (shard_tree_) shard_tree_->sum(comm_);
-  const auto all = gradients();
-  if (plan_.precision == Precision::fp16) {
-    outcome.is_applied = unscale_gradients(all, loss_scale_.scale);
-    loss_scale_.update(outcome.is_applied);
-  }
-  if (outcome.is_applied) {
-    outcome.gradient_norm = clip_gradients(all, plan_.grad_clip);
-    // What is not finite must not reach the weights: they are what can still be saved.
-    outcome.is_applied = std::isfinite(outcome.loss) && std::isfinite(outcome.gradient_norm);
-  }
-  if (outcome.is_applied) {
-    optimizer_.step(lr);
-    if (!averages_.empty()) update_averages(averages_, model_.parameters(), plan_.ema_decay);
-  }
+  if (state_bytes_ == 0) state_bytes_ = held_bytes();
+  check_gradients(outcome);
+  if (outcome.is_applied) apply(lr);
   clear_gradients();
   return outcome;
+}
+
+void Learner::check_gradients(UpdateOutcome& outcome) {
+  if (plan_.precision == Precision::fp16) {
+    outcome.is_applied = unscale();
+    loss_scale_.update(outcome.is_applied);
+  }
+  if (!outcome.is_applied) return;
+  outcome.gradient_norm = clip();
+  // What is not finite must not reach the weights: they are what can still be saved.
+  outcome.is_applied = std::isfinite(outcome.loss) && std::isfinite(outcome.gradient_norm);
+}
+
+bool Learner::unscale() {
+  return zero_ ? zero_->unscale(loss_scale_.scale)
+               : unscale_gradients(gradients(), loss_scale_.scale);
+}
+
+double Learner::clip() {
+  if (zero_) return zero_->clip(plan_.grad_clip);
+  if (!shard_tree_) return clip_gradients(gradients(), plan_.grad_clip);
+  return clip_gradients_exactly(gradients(), plan_.grad_clip);
+}
+
+void Learner::apply(double lr) {
+  if (zero_) return zero_->update(lr, plan_.ema_decay);
+  optimizer_->step(lr);
+  if (!averages_.empty()) update_averages(averages_, model_.parameters(), plan_.ema_decay);
 }
 
 double Learner::step_loss(std::int64_t targets_of_step) {
@@ -127,6 +196,7 @@ double Learner::step_loss(std::int64_t targets_of_step) {
 void Learner::clear_gradients() {
   std::ranges::fill(shard_losses_, 0.0);
   passes_done_ = 0;
+  if (zero_) return zero_->clear();
   if (shard_tree_) return;  // each shard begins with zeros anyway
   if (comm_.world_size() == 1) {
     // The next backward then puts its results there, instead of adding them to zeros.
@@ -141,6 +211,35 @@ std::vector<at::Tensor> Learner::gradients() const {
   std::vector<at::Tensor> all;
   for (const auto& parameter : model_.parameters()) all.push_back(parameter.grad());
   return all;
+}
+
+StateTensors Learner::state() const {
+  if (zero_) return zero_->state();
+  const auto& names = model_.names();
+  StateTensors state;
+  append_tensors(state.model, names, model_.parameters());
+  append_tensors(state.optimizer, names, optimizer_->first_moments(), "exp_avg.");
+  append_tensors(state.optimizer, names, optimizer_->second_moments(), "exp_avg_sq.");
+  if (plan_.ema_decay > 0) append_tensors(state.ema, names, averages_);
+  return state;
+}
+
+std::int64_t Learner::optimizer_steps() const {
+  return zero_ ? zero_->step_count() : optimizer_->step_count();
+}
+
+void Learner::set_optimizer_steps(std::int64_t steps) {
+  if (zero_) return zero_->set_step_count(steps);
+  optimizer_->set_step_count(steps);
+}
+
+std::int64_t Learner::held_bytes() const {
+  if (zero_) return zero_->held_bytes();
+  auto all = gradients();
+  for (const auto* const list : {&model_.parameters(), &optimizer_->first_moments(),
+                                 &optimizer_->second_moments(), &averages_})
+    all.insert(all.end(), list->begin(), list->end());
+  return distinct_bytes(all);
 }
 
 }  // namespace tj::trainer

@@ -16,6 +16,9 @@
 
 namespace tj::trainer {
 
+class Zero;
+struct StateTensors;
+
 struct UpdateOutcome {
   double loss = 0;           // mean over the targets of the step, of all ranks
   double gradient_norm = 0;  // before clipping; 0 when fp16 overflowed
@@ -40,32 +43,44 @@ class Learner {
   UpdateOutcome update(double lr, std::int64_t targets_of_step);
 
   const Gpt2& model() const { return model_; }
-  AdamW& optimizer() { return optimizer_; }
+  /// All that a checkpoint holds in tensors; they share their memory with the learner.
+  StateTensors state() const;
+  /// How many updates the moments stand for.
+  std::int64_t optimizer_steps() const;
+  void set_optimizer_steps(std::int64_t steps);
   LossScale& loss_scale() { return loss_scale_; }
   const LossScale& loss_scale() const { return loss_scale_; }
-  /// Of the weights, in their order; empty when the plan has none.
-  const std::vector<at::Tensor>& averages() const { return averages_; }
+  /// Bytes of weights, gradients, moments and averages on this rank, where they were the most: at
+  /// the beginning of an update. 0 before the first.
+  std::int64_t state_bytes() const { return state_bytes_; }
 
  private:
   void pass_overlapped(const at::Tensor& tokens, std::int64_t first_sample, double factor);
   void pass_by_shards(const at::Tensor& tokens, std::int64_t first_sample, double factor);
   at::Tensor forward(const at::Tensor& tokens, std::int64_t first_sample);
   double step_loss(std::int64_t targets_of_step);
+  void check_gradients(UpdateOutcome& outcome);
+  bool unscale();
+  double clip();
+  void apply(double lr);
+  std::int64_t held_bytes() const;
   void clear_gradients();
   std::vector<at::Tensor> gradients() const;
 
   const TrainPlan& plan_;
   Communicator& comm_;
   PhaseClock& clock_;
+  std::unique_ptr<Zero> zero_;  // null at stage 0
   Gpt2 model_;
-  AdamW optimizer_;
+  std::unique_ptr<AdamW> optimizer_;  // present at stage 0, as are the averages and the sync
   LossScale loss_scale_;
   std::vector<at::Tensor> averages_;
   std::optional<LastGradient> last_gradient_;  // present where sync_ has ranks to wait for
   std::unique_ptr<GradientSync> sync_;         // absent when the plan is deterministic
   std::optional<ShardTree> shard_tree_;        // present then
   std::int64_t passes_done_ = 0;               // of this step
-  std::vector<double> shard_losses_;           // sums, in this step; one slot unless deterministic
+  std::int64_t state_bytes_ = 0;
+  std::vector<double> shard_losses_;  // sums, in this step; one slot unless deterministic
 };
 
 }  // namespace tj::trainer

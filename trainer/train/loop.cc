@@ -14,6 +14,7 @@
 #include "trainer/train/resume.h"
 #include "trainer/train/saving.h"
 #include "trainer/train/stop_request.h"
+#include "trainer/train/zero/zero_report.h"
 
 namespace tj::trainer {
 namespace {
@@ -52,7 +53,8 @@ class Loop {
 
   std::optional<Failure> begin() {
     const auto beginning = begin_from_checkpoint(
-        {.plan = plan_, .communicator = comm_, .data_tokens = space_.token_count}, state());
+        {.plan = plan_, .communicator = comm_, .data_tokens = space_.token_count},
+        learner_.state());
     if (beginning.failure) return beginning.failure;
     if (beginning.manifest) go_on_from(*beginning.manifest);
     checkpoint_path_ = beginning.checkpoint_path;
@@ -63,29 +65,17 @@ class Loop {
                                   .is_shared = sharing_.is_shared,
                                   .saves_midway = plan_.save_every > 0,
                                   .reporter = reporter_},
-                    state());
+                    learner_.state());
     learner_.begin();
     reporter_.training_begins(step_, checkpoint_path_);
     return std::nullopt;
-  }
-
-  /// All that a checkpoint holds in tensors.
-  StateTensors state() {
-    const auto& names = learner_.model().names();
-    const auto& optimizer = learner_.optimizer();
-    StateTensors state;
-    append_tensors(state.model, names, learner_.model().parameters());
-    append_tensors(state.optimizer, names, optimizer.first_moments(), "exp_avg.");
-    append_tensors(state.optimizer, names, optimizer.second_moments(), "exp_avg_sq.");
-    if (plan_.ema_decay > 0) append_tensors(state.ema, names, learner_.averages());
-    return state;
   }
 
   /// All that a checkpoint holds beside the tensors.
   Manifest place() {
     return {.step = step_,
             .next_sample = next_sample_,
-            .optimizer_steps = learner_.optimizer().step_count(),
+            .optimizer_steps = learner_.optimizer_steps(),
             .loss_scale = learner_.loss_scale(),
             .seed = plan_.seed,
             .data_tokens = space_.token_count,
@@ -99,7 +89,7 @@ class Loop {
     step_ = saved_step_ = manifest.step;
     next_sample_ = manifest.next_sample;
     loss_ = manifest.loss;
-    learner_.optimizer().set_step_count(manifest.optimizer_steps);
+    learner_.set_optimizer_steps(manifest.optimizer_steps);
     learner_.loss_scale() = manifest.loss_scale;
   }
 
@@ -137,6 +127,7 @@ class Loop {
       }
     }
     if (auto failure = finish_saving()) return failure;
+    if (is_first()) report_sharing();
     if (step_ < steps) return interrupted();
     return finish("finished " + std::to_string(steps) + " steps");
   }
@@ -156,6 +147,7 @@ class Loop {
     if (shared[1] > 0) return StepEnd::stopped;
     const auto targets_of_step = static_cast<std::int64_t>(shared[0]);
     if (targets_of_step == 0) throw BadDataError(nothing_counts());
+    const auto sent_before = comm_.volume();
     for (const auto& pass : passes) {
       const bool is_first_pass = &pass == &passes.front();
       if (!is_first_pass && sum_over_ranks(comm_, {stop_signal() != 0 ? 1.0 : 0.0})[0] > 0)
@@ -165,6 +157,9 @@ class Loop {
     lr_ = learning_rate(plan_.schedule, step_);
     wait_until_copied();
     outcome_ = learner_.update(lr_, targets_of_step);
+    const auto sent = comm_.volume();
+    step_volume_ = {.elements_sent = sent.elements_sent - sent_before.elements_sent,
+                    .bytes_sent = sent.bytes_sent - sent_before.bytes_sent};
     if (std::isfinite(outcome_.loss)) loss_ = outcome_.loss;
     next_sample_ += plan_.batch_size;
     ++step_;
@@ -207,6 +202,20 @@ class Loop {
                                       .tokens = plan_.batch_size * plan_.model.context});
     if (told) return std::nullopt;
     return save_failure(step_, told.error());
+  }
+
+  /// What each rank held and moved, where ranks share anything out.
+  void report_sharing() const {
+    if (plan_.zero.stage == 0 && comm_.world_size() == 1) return;
+    const ZeroReport report{.stage = plan_.zero.stage,
+                            .ranks = comm_.world_size(),
+                            .parameters = parameter_count(plan_.model),
+                            .state_bytes = learner_.state_bytes(),
+                            .elements_sent = step_volume_.elements_sent,
+                            .bytes_sent = step_volume_.bytes_sent};
+    if (plan_.zero.stage > 0) say(zero_line(report));
+    // The last save would have said why not.
+    (void)append_line(std::filesystem::path(plan_.out) / "metrics.jsonl", zero_json(report));
   }
 
   /// A full disk may show here first; the next step tells all ranks.
@@ -307,7 +316,8 @@ class Loop {
   std::int64_t saved_step_ = 0;
   std::int64_t next_sample_ = 0;
   UpdateOutcome outcome_;
-  double loss_ = 0;  // of the last step that has one
+  CommVolume step_volume_;  // of the last step
+  double loss_ = 0;         // of the last step that has one
   double lr_ = 0;
 };
 

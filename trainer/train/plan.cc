@@ -20,6 +20,8 @@ constexpr std::int64_t kRendezvousSecondsMax = 86'400;
 constexpr std::int64_t kLogicalShardsMax = 16;  // unless a flag says more
 constexpr std::int64_t kThreadsMax = 1024;
 constexpr std::int64_t kPortMax = 65'535;
+constexpr std::int64_t kZeroStageMax = 3;
+constexpr std::int64_t kPersistWidths = 10;  // transformers: integrations/deepspeed.py
 
 template <typename T>
 struct Range {
@@ -233,6 +235,27 @@ void read_determinism(Reader& reader, int world_size, TrainPlan& plan) {
       static_cast<int>(reader.whole("--threads", {"", "1", "--deterministic"}, {1, kThreadsMax}));
 }
 
+void read_zero(Reader& reader, TrainPlan& plan) {
+  const Range<std::int64_t> elements{0, kCountMax};
+  auto& zero = plan.zero;
+  zero.stage = static_cast<int>(reader.whole("--zero", from_default("0"), {0, kZeroStageMax}));
+  for (const char* const name :
+       {"--zero-persist", "--zero-prefetch", "--zero-live-max", "--zero-reuse"}) {
+    if (zero.stage < 3 && reader.is_given(name))
+      reader.fail(name, reader.given(name), "it needs --zero 3");
+  }
+  if (zero.stage < 3) return;
+  const auto persist = std::to_string(kPersistWidths * plan.model.width);
+  zero.persist = reader.whole("--zero-persist", {"", persist, "computed: 10 x width"}, elements);
+  if (reader.is_given("--zero-prefetch")) {
+    zero.prefetch = reader.whole("--zero-prefetch", from_default(""), elements);
+  } else {
+    reader.note("zero-prefetch", "the next block", "default");
+  }
+  zero.live_max = reader.whole("--zero-live-max", from_default("1000000000"), elements);
+  zero.reuse = reader.whole("--zero-reuse", from_default("0"), elements);
+}
+
 void read_compute(Reader& reader, TrainPlan& plan) {
   const Range<double> share{0, std::nextafter(1.0, 0.0)};
   const std::string share_rule = "it must be a number from 0 to less than 1";
@@ -346,6 +369,7 @@ Result<TrainPlan> make_plan(const Flags& flags, int world_size, const Init& init
   read_optimizer(reader, plan);
   read_groups(reader, plan);
   read_compute(reader, plan);
+  read_zero(reader, plan);
   read_determinism(reader, world_size, plan);
   read_run(reader, plan);
   if (reader.error) return *reader.error;

@@ -15,6 +15,7 @@
 #include "trainer/train/flags.h"
 #include "trainer/train/parameter_groups.h"
 #include "trainer/train/schedule.h"
+#include "trainer/train/zero/zero_schedule.h"
 #include "trainer/watch/limits.h"
 
 namespace tj::trainer {
@@ -46,6 +47,7 @@ struct TrainPlan {
   double dropout = 0;
   bool recompute = false;
   std::optional<std::int64_t> ignored_token;
+  ZeroOptions zero;
   std::int64_t logical_shards = 0;  // > 0: deterministic, with so many in a batch
   int threads = 0;                  // 0: this process's share of the cores
   std::uint64_t seed = 0;
@@ -61,7 +63,8 @@ struct TrainPlan {
   double peak_tflops = 0;            // of each rank's device; 0: not known
   std::chrono::seconds rendezvous_timeout{0};
   Limits limits;
-  std::vector<Setting> settings;  // the rows of the start-up table so far
+  std::vector<Setting> settings;   // the rows of the start-up table so far
+  std::vector<std::string> notes;  // lines to be said before it
 };
 
 /// Fails with Code::invalid; the error names the flag, its value and what is right.

@@ -2,6 +2,9 @@
 
 #include <torch/torch.h>
 
+#include "trainer/checkpoint/catalog.h"
+#include "trainer/checkpoint/folder.h"
+#include "trainer/checkpoint/initial_model.h"
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/comm/agreement.h"
 #include "trainer/report/progress.h"
@@ -44,64 +47,112 @@ std::optional<Failure> mismatch(const Manifest& manifest, const TrainPlan& plan)
                  .message = difference + "; give the same, or another --out"};
 }
 
-/// Rank 0's part where there is no checkpoint.
-Beginning read_init(const TrainPlan& plan, const StateTensors& state) {
-  if (plan.init_from.empty()) return {};
-  const auto read = fill(state.model, [&](std::span<const TensorTarget> targets) {
-    return read_initial_weights(plan.init_from, targets);
-  });
-  if (!read) {
-    return {.failure = Failure{.exit_code = exit_code::kBadData,
-                               .reason = "InitFromNotUsable",
-                               .message = "--init-from: " + plan.init_from + ": " +
-                                          describe(read.error())},
-            .manifest = {},
-            .checkpoint_path = {}};
-  }
-  say("weights of " + plan.init_from + "; the optimizer starts afresh");
-  return {};
-}
-
 /// Averages begin as the weights do.
 void begin_averages(const StateTensors& state) {
   const at::NoGradGuard no_grad;
-  for (std::size_t index = 0; index < state.ema.size(); ++index)
-    state.ema[index].tensor.copy_(state.model[index].tensor);
+  for (std::size_t index = 0; index < state.ema.size(); ++index) {
+    auto average = state.ema[index].tensor;
+    if (average.defined()) average.copy_(state.model[index].tensor);
+  }
 }
 
+/// What rank 0 has found on its disk, before anything is read of it.
+struct Source {
+  std::optional<Failure> failure;
+  std::optional<FoundCheckpoint> checkpoint;
+};
+
 /// Rank 0's part.
-Beginning read_newest(const ResumeInputs& inputs, const StateTensors& state) {
-  const auto& plan = inputs.plan;
+Source find_newest(const TrainPlan& plan) {
   auto search = newest_usable_checkpoint(plan.out, [] { return stop_signal() != 0; });
   if (stop_signal() != 0) return {};  // all ranks hear of it after the agreement
   for (const auto& damaged : search.damaged) say("checkpoint not usable: " + damaged);
   if (!search.found && search.damaged.empty()) {
     say("--resume: no checkpoint in " + plan.out + " yet; training starts " +
         (plan.init_from.empty() ? "from scratch" : "from " + plan.init_from));
-    return read_init(plan, state);
+    return {};
   }
   if (!search.found) {
     return {.failure = not_usable("none of the " + std::to_string(search.damaged.size()) +
                                   " checkpoints in " + plan.out +
                                   " is usable; the newest: " + search.damaged.front()),
-            .manifest = {},
-            .checkpoint_path = {}};
+            .checkpoint = {}};
   }
-  auto& [folder, manifest] = *search.found;
-  if (auto difference = mismatch(manifest, plan))
-    return {.failure = difference, .manifest = {}, .checkpoint_path = {}};
-  if (const auto loaded = load_checkpoint(*search.found, state); !loaded) {
-    return {.failure = not_usable(folder.string() + ": " + describe(loaded.error())),
-            .manifest = {},
-            .checkpoint_path = {}};
+  if (auto difference = mismatch(search.found->manifest, plan))
+    return {.failure = difference, .checkpoint = {}};
+  return {.failure = {}, .checkpoint = std::move(search.found)};
+}
+
+/// Collective: fills one group by `opened`, which is looked at on rank 0 alone.
+std::optional<Failure> fill_group(Communicator& comm, const std::vector<NamedTensor>& tensors,
+                                  const Result<TensorReader>& opened,
+                                  const std::function<Failure(const Error&)>& failure_of) {
+  std::optional<Failure> mine;
+  if (!opened) mine = failure_of(opened.error());
+  if (auto failure = agree(comm, mine)) return failure;
+  if (const auto filled = fill(comm, tensors, *opened); !filled) mine = failure_of(filled.error());
+  return agree(comm, mine);
+}
+
+std::optional<Failure> load_checkpoint(Communicator& comm, const Source& source,
+                                       const StateTensors& state) {
+  const std::pair<const char*, const std::vector<NamedTensor>*> groups[] = {
+      {kModelStem, &state.model}, {kOptimizerStem, &state.optimizer}, {kEmaStem, &state.ema}};
+  for (const auto& [stem, tensors] : groups) {
+    if (tensors->empty()) continue;
+    Result<TensorReader> reader{TensorReader()};
+    if (comm.rank() == 0) {
+      auto catalog = TensorCatalog::open(source.checkpoint->folder, stem);
+      reader =
+          catalog ? Result(reader_of(std::move(*catalog))) : Result<TensorReader>(catalog.error());
+    }
+    const auto failure = fill_group(comm, *tensors, reader, [&](const Error& error) {
+      return not_usable(source.checkpoint->folder.string() + ": " + describe(error));
+    });
+    if (failure) return failure;
   }
-  say("resumed from " + folder.string() + ": " + std::to_string(manifest.step) +
+  return std::nullopt;
+}
+
+/// The same seed gives the same weights, but processors may round differently.
+void share(Communicator& comm, const std::vector<NamedTensor>& tensors) {
+  if (comm.world_size() == 1) return;
+  for (const auto& named : tensors) {
+    if (!named.parts.empty()) continue;  // of these nobody else has any
+    auto tensor = named.tensor.detach();
+    comm.broadcast(tensor, 0);
+  }
+}
+
+/// Collective: initial weights, those of --init-from where it is given.
+std::optional<Failure> begin_afresh(Communicator& comm, const TrainPlan& plan,
+                                    const StateTensors& state) {
+  if (!plan.init_from.empty()) {
+    std::vector<std::string> names;
+    for (const auto& named : state.model) names.push_back(named.name);
+    const auto reader = comm.rank() == 0 ? open_initial_weights(plan.init_from, names)
+                                         : Result<TensorReader>(TensorReader());
+    const auto failure = fill_group(comm, state.model, reader, [&](const Error& error) {
+      return Failure{.exit_code = exit_code::kBadData,
+                     .reason = "InitFromNotUsable",
+                     .message = "--init-from: " + plan.init_from + ": " + describe(error)};
+    });
+    if (failure) return failure;
+    if (comm.rank() == 0) say("weights of " + plan.init_from + "; the optimizer starts afresh");
+  } else {
+    share(comm, state.model);
+  }
+  begin_averages(state);  // moments begin as zeros everywhere
+  return std::nullopt;
+}
+
+void say_where_it_goes_on(const FoundCheckpoint& checkpoint, std::int64_t data_tokens) {
+  const auto& manifest = checkpoint.manifest;
+  say("resumed from " + checkpoint.folder.string() + ": " + std::to_string(manifest.step) +
       " steps done, next sample " + grouped(manifest.next_sample));
-  if (manifest.data_tokens != inputs.data_tokens) {
-    say("the training text has changed since: " + grouped(manifest.data_tokens) + " tokens then, " +
-        grouped(inputs.data_tokens) + " now; the order of the samples is a new one");
-  }
-  return {.failure = {}, .manifest = std::move(manifest), .checkpoint_path = folder.string()};
+  if (manifest.data_tokens == data_tokens) return;
+  say("the training text has changed since: " + grouped(manifest.data_tokens) + " tokens then, " +
+      grouped(data_tokens) + " now; the order of the samples is a new one");
 }
 
 /// Interrupted, on all ranks, when any was asked to stop. What is on the disk is all there is.
@@ -111,15 +162,6 @@ std::optional<Failure> stopped_early(Communicator& comm) {
   comm.all_reduce_sum(asked);
   if (asked.item<double>() == 0) return std::nullopt;
   return interrupted_early(signal);
-}
-
-void share(Communicator& comm, const std::vector<NamedTensor>& tensors) {
-  if (comm.world_size() == 1) return;
-  const at::NoGradGuard no_grad;
-  for (const auto& named : tensors) {
-    auto tensor = named.tensor;
-    comm.broadcast(tensor, 0);
-  }
 }
 
 }  // namespace
@@ -133,22 +175,25 @@ Numerics numerics_of(const TrainPlan& plan) {
 
 Beginning begin_from_checkpoint(const ResumeInputs& inputs, const StateTensors& state) {
   auto& comm = inputs.communicator;
+  Source source;
+  if (comm.rank() == 0 && inputs.plan.resume) source = find_newest(inputs.plan);
   Beginning beginning;
-  if (comm.rank() == 0)
-    beginning = inputs.plan.resume ? read_newest(inputs, state) : read_init(inputs.plan, state);
-  beginning.failure = agree(comm, beginning.failure);
+  beginning.failure = agree(comm, source.failure);
   if (!beginning.failure) beginning.failure = stopped_early(comm);
   if (beginning.failure) return beginning;
   const std::string text =
-      shared_text(comm, beginning.manifest ? manifest_text(*beginning.manifest) : "", 0);
-  if (!text.empty()) beginning.manifest = manifest_from(text).value();
-  share(comm, state.model);
-  if (!beginning.manifest) {  // moments begin as zeros everywhere
-    begin_averages(state);
+      shared_text(comm, source.checkpoint ? manifest_text(source.checkpoint->manifest) : "", 0);
+  if (text.empty()) {
+    beginning.failure = begin_afresh(comm, inputs.plan, state);
     return beginning;
   }
-  share(comm, state.optimizer);
-  share(comm, state.ema);
+  beginning.failure = load_checkpoint(comm, source, state);
+  if (beginning.failure) return beginning;
+  beginning.manifest = manifest_from(text).value();
+  if (source.checkpoint) {
+    beginning.checkpoint_path = source.checkpoint->folder.string();
+    say_where_it_goes_on(*source.checkpoint, inputs.data_tokens);
+  }
   return beginning;
 }
 

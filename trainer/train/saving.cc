@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <mutex>
+#include <utility>
 
 #include "trainer/checkpoint/interference.h"
 #include "trainer/checkpoint/save_job.h"
@@ -19,15 +20,21 @@ using std::chrono::steady_clock;
 class Saving::Impl {
  public:
   Impl(Communicator& communicator, SavingOptions options, const StateTensors& state)
-      : comm_(communicator), options_(std::move(options)), groups_(state_groups(state)) {
+      : comm_(communicator),
+        options_(std::move(options)),
+        groups_(state_groups(state, communicator)) {
     if (!options_.saves_midway || !is_writer()) return;
     staging_.prepare(bytes_of_writer(groups_, plan_shards(groups_, writers()), comm_.rank()));
   }
 
   void begin(const Manifest& manifest) {
     const auto begun = steady_clock::now();
-    if (job && !end_previous(manifest.step)) return;
-    if (!is_writer()) return;
+    const bool may_begin = !job || end_previous(manifest.step);
+    if (is_in_parts(groups_)) {
+      if (!all_may_begin(may_begin, manifest.step)) return;
+      if (!is_writer()) return send_parts(groups_, plan_shards(groups_, writers()));
+    }
+    if (!may_begin || !is_writer()) return;
     step_ = manifest.step;
     job = std::make_unique<SaveJob>(
         SaveJob::Inputs{.order = {.out = options_.out,
@@ -43,11 +50,14 @@ class Saving::Impl {
     interference_.save_began(manifest.step);
   }
 
+  bool has_failed() const { return refused_ || (job && job->has_failed()); }
+
   std::optional<Failure> finish() {
-    std::optional<Failure> mine;
+    std::optional<Failure> mine = std::exchange(refused_, std::nullopt);
     const auto note = [&](const Result<void>& finished) {
       if (!finished) mine = save_failure(step_, finished.error());
     };
+    if (mine) return agree(comm_, mine);  // on all ranks, and there is no job
     // In two turns: rank 0 must not wait for the part of a rank that can't write.
     if (job) note(job->finish_own_part());
     if (auto failure = agree(comm_, mine)) {
@@ -73,6 +83,22 @@ class Saving::Impl {
   int writers() const { return options_.is_shared ? comm_.world_size() : 1; }
   bool is_writer() const { return comm_.rank() == 0 || options_.is_shared; }
 
+  /// Collective: a rank that can't take part says so before parts are sent around. A job that has
+  /// failed tells of itself with the next step.
+  bool all_may_begin(bool mine, std::int64_t step) {
+    Result<std::span<std::byte>> memory{std::span<std::byte>()};
+    if (mine && is_writer())
+      memory =
+          staging_.reserve(bytes_of_writer(groups_, plan_shards(groups_, writers()), comm_.rank()));
+    const auto counts = sum_over_ranks(comm_, {mine ? 0.0 : 1.0, memory ? 0.0 : 1.0});
+    if (counts[0] > 0) return false;
+    if (counts[1] == 0) return true;
+    job.reset();
+    refused_ =
+        agree(comm_, memory ? std::nullopt : std::optional(save_failure(step, memory.error())));
+    return false;
+  }
+
   /// One save at a time. False when the earlier one has failed: then there is no next.
   bool end_previous(std::int64_t step) {
     if (!job->is_over() && comm_.rank() == 0)
@@ -95,8 +121,9 @@ class Saving::Impl {
   std::vector<StateGroup> groups_;
   StagingBuffer staging_;
   Interference interference_;
-  std::int64_t step_ = 0;  // of the job
-  std::mutex mutex_;       // guards the one below
+  std::int64_t step_ = 0;           // of the job
+  std::optional<Failure> refused_;  // a save that did not begin; the same on all ranks
+  std::mutex mutex_;                // guards the one below
   std::string last_path_;
 };
 
@@ -108,7 +135,7 @@ void Saving::begin(const Manifest& manifest) { impl_->begin(manifest); }
 void Saving::wait_until_copied() {
   if (impl_->job) impl_->job->wait_until_copied();
 }
-bool Saving::has_failed() const { return impl_->job && impl_->job->has_failed(); }
+bool Saving::has_failed() const { return impl_->has_failed(); }
 std::optional<Failure> Saving::finish() { return impl_->finish(); }
 void Saving::step_took(double seconds) { impl_->step_took(seconds); }
 std::string Saving::last_path() const { return impl_->last_path(); }

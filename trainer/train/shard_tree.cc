@@ -18,6 +18,8 @@ ShardTree::ShardTree(const std::vector<at::Tensor>& parameters) {
   }
 }
 
+ShardTree::ShardTree(const at::Tensor& buffer) : buffer_{buffer} {}
+
 ShardTree::~ShardTree() = default;
 ShardTree::ShardTree(ShardTree&&) noexcept = default;
 
@@ -44,11 +46,15 @@ void ShardTree::add_shard() {
 }
 
 void ShardTree::sum(Communicator& communicator) {
+  sum_own();
+  tree_all_reduce(communicator, buffer_[0]);
+}
+
+void ShardTree::sum_own() {
   TORCH_CHECK(std::ranges::count(is_full_, true) == 1, "a power of two of shards makes one tree");
   const auto root = static_cast<std::size_t>(std::ranges::find(is_full_, true) - is_full_.begin());
   buffer_[0].copy_(subtrees_[root]);
   is_full_[root] = false;
-  tree_all_reduce(communicator, buffer_[0]);
 }
 
 }  // namespace tj::trainer

@@ -14,6 +14,8 @@ class ShardTree {
  public:
   /// From here on the gradients of `parameters` lie in one buffer.
   explicit ShardTree(const std::vector<at::Tensor>& parameters);
+  /// The gradients lie in `buffer` [n], float32, already.
+  explicit ShardTree(const at::Tensor& buffer);
   ~ShardTree();
   ShardTree(ShardTree&&) noexcept;
 
@@ -24,6 +26,8 @@ class ShardTree {
   /// Collective: leaves the sum over all shards of all ranks in the gradients. Needs a power of two
   /// of shards since the last sum.
   void sum(Communicator& communicator);
+  /// The part of it before the ranks come in: the sum over this rank's shards.
+  void sum_own();
 
  private:
   at::Tensor& at_level(std::size_t level);

@@ -57,13 +57,18 @@ struct Folder {
 std::pair<std::string, double> read_all(const fs::path& path) {
   std::vector<std::vector<float>> memory;
   std::vector<TensorTarget> targets;
+  std::vector<std::string> names;
   for (const auto& spec : gpt2_tensors(kModel)) {
     std::size_t count = 1;
     for (const auto extent : spec.shape) count *= static_cast<std::size_t>(extent);
     memory.emplace_back(count);
     targets.push_back({.name = spec.name, .shape = spec.shape, .floats = memory.back()});
+    names.push_back(spec.name);
   }
-  const auto read = read_initial_weights(path, targets);
+  const auto reader = open_initial_weights(path, names);
+  Result<void> read = reader ? Result<void>() : Result<void>(reader.error());
+  for (std::size_t index = 0; read && index < targets.size(); ++index)
+    read = (*reader)(targets[index]);
   double sum = 0;
   for (const auto& floats : memory) {
     for (const float value : floats) sum += value;

@@ -52,7 +52,7 @@ std::vector<float> read_back(const fs::path& folder, const std::string& stem,
   std::vector<float> floats(count);
   const TensorTarget target{
       .name = name, .shape = {static_cast<std::int64_t>(count)}, .floats = floats};
-  const auto read = read_tensors(*catalog, std::span(&target, 1));
+  const auto read = read_tensor(catalog->find(name), target);
   EXPECT_TRUE(read) << describe(read.error());
   return floats;
 }

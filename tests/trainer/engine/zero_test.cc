@@ -1,0 +1,366 @@
+#include "trainer/train/zero/zero.h"
+
+#include <c10/core/CPUAllocator.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <barrier>
+#include <cstdlib>
+
+#include "tests/trainer/engine/thread_ranks.h"
+#include "trainer/train/learner.h"
+#include "trainer/watch/phase_clock.h"
+
+namespace tj::trainer {
+namespace {
+
+/// Counts the bytes of all tensors of the process that are alive.
+class CountingAllocator final : public c10::Allocator {
+ public:
+  static std::atomic<std::int64_t>& live() {
+    static std::atomic<std::int64_t> bytes;
+    return bytes;
+  }
+
+  at::DataPtr allocate(std::size_t bytes) override {
+    if (bytes == 0) return {nullptr, nullptr, &drop, at::kCPU};
+    auto* const block = static_cast<char*>(std::aligned_alloc(kHead, kHead + rounded(bytes)));
+    *reinterpret_cast<std::size_t*>(block) = bytes;
+    live() += static_cast<std::int64_t>(bytes);
+    return {block + kHead, block, &drop, at::kCPU};
+  }
+  at::DeleterFnPtr raw_deleter() const override { return nullptr; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+
+ private:
+  static constexpr std::size_t kHead = 64;
+  static std::size_t rounded(std::size_t bytes) { return (bytes + kHead - 1) / kHead * kHead; }
+  static void drop(void* block) {
+    if (block == nullptr) return;
+    live() -= static_cast<std::int64_t>(*static_cast<std::size_t*>(block));
+    std::free(block);
+  }
+};
+
+CountingAllocator counting_allocator;
+const bool kIsCounting = [] {
+  c10::SetCPUAllocator(&counting_allocator, /*priority=*/1);
+  return true;
+}();
+
+constexpr double kLr = 1e-2;
+
+TrainPlan plan_of(Flags flags, int world_size) {
+  flags.insert({{"--data", "/text"}, {"--out", "/out"}, {"--threads", "1"}});
+  auto plan = make_plan(flags, world_size);
+  TORCH_CHECK(plan, plan ? "" : describe(plan.error()));
+  TORCH_CHECK(settle_vocabulary(*plan, 256), "the vocabulary");
+  return *plan;
+}
+
+/// [batch, context + 1], the same for every run.
+at::Tensor tokens_of(const TrainPlan& plan, std::int64_t step) {
+  auto generator = at::detail::createCPUGenerator(static_cast<std::uint64_t>(step) + 5);
+  return torch::randint(0, 40, {plan.batch_size, plan.model.context + 1}, generator, torch::kInt64);
+}
+
+double train_step(Learner& learner, const TrainPlan& plan, int rank, std::int64_t step) {
+  const auto tokens = tokens_of(plan, step);
+  const auto targets = plan.batch_size * plan.model.context;
+  for (std::int64_t pass = 0; pass < plan.accumulation; ++pass) {
+    const auto first = (rank * plan.accumulation + pass) * plan.micro_batch;
+    learner.pass(tokens.narrow(0, first, plan.micro_batch), step * plan.batch_size + first,
+                 targets);
+  }
+  const auto outcome = learner.update(kLr, targets);
+  TORCH_CHECK(outcome.is_applied, "every step counts");
+  return outcome.loss;
+}
+
+using Tensors = std::map<std::string, at::Tensor>;
+
+struct Trained {
+  std::vector<double> losses;
+  Tensors state;  // whole, flat: weights, moments and averages
+};
+
+/// Puts this rank's part of each tensor where it belongs.
+void collect(const std::vector<NamedTensor>& tensors, const std::string& prefix, int rank,
+             Tensors& wholes) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  for (const auto& named : tensors) {
+    std::int64_t size = 1;
+    for (const auto extent : named.shape) size *= extent;
+    auto& whole = wholes.try_emplace(prefix + named.name, torch::zeros({size})).first->second;
+    if (!named.tensor.defined()) continue;
+    const auto own = named.tensor.detach().reshape({-1});
+    const auto part =
+        named.parts.empty() ? ElementRange{0, size} : named.parts[static_cast<std::size_t>(rank)];
+    whole.narrow(0, part.begin, part.size()).copy_(own);
+  }
+}
+
+constexpr std::int64_t kSteps = 4;
+
+Trained train(const Flags& flags, int world_size) {
+  const auto plan = plan_of(flags, world_size);
+  Trained trained;
+  on_ranks(world_size, [&](Communicator& communicator) {
+    PhaseClock clock;
+    Learner learner(plan, communicator, clock);
+    learner.begin();
+    for (std::int64_t step = 0; step < kSteps; ++step) {
+      const double loss = train_step(learner, plan, communicator.rank(), step);
+      if (communicator.rank() == 0) trained.losses.push_back(loss);
+    }
+    const auto state = learner.state();
+    collect(state.model, "", communicator.rank(), trained.state);
+    collect(state.optimizer, "", communicator.rank(), trained.state);
+    collect(state.ema, "ema.", communicator.rank(), trained.state);
+  });
+  return trained;
+}
+
+Flags small_with(const Flags& more) {
+  Flags flags{{"--layers", "2"},   {"--width", "32"},      {"--heads", "2"},
+              {"--seq-len", "16"}, {"--batch-size", "16"}, {"--grad-clip", "0.1"}};
+  for (const auto& [name, value] : more) flags[name] = value;
+  return flags;
+}
+
+std::string name_of(int stage, int ranks, int passes) {
+  return "stage " + std::to_string(stage) + ", " + std::to_string(ranks) + " ranks, " +
+         std::to_string(passes) + " passes";
+}
+
+TEST(Zero, deterministic_has_the_bits_of_plain_training_at_each_stage_and_size) {
+  const Flags flags{{"--deterministic", "true"}, {"--ema", "0.9"}, {"--dropout", "0.1"}};
+  const auto wanted = train(small_with(flags), 1);
+  for (const int stage : {0, 1, 2, 3}) {
+    for (const int ranks : {1, 2, 4}) {
+      for (const int passes : {1, 2, 4}) {
+        auto with = small_with(flags);
+        with["--zero"] = std::to_string(stage);
+        with["--accumulation"] = std::to_string(passes);
+        const auto got = train(with, ranks);
+        EXPECT_EQ(got.losses, wanted.losses) << name_of(stage, ranks, passes);
+        ASSERT_EQ(got.state.size(), wanted.state.size());
+        for (const auto& [name, tensor] : wanted.state)
+          EXPECT_TRUE(got.state.at(name).equal(tensor))
+              << name << ", " << name_of(stage, ranks, passes);
+      }
+    }
+  }
+}
+
+TEST(Zero, each_stage_learns_as_plain_training_within_a_bound) {
+  // bfloat16 weights round where autocast rounds, and in addition the embeddings and the norms.
+  for (const auto& [precision, bound] : {std::pair("fp32", 1e-5), std::pair("bf16", 1e-2)}) {
+    const auto wanted = train(small_with({{"--precision", precision}}), 1).losses;
+    for (const int stage : {1, 2, 3}) {
+      for (const int ranks : {1, 2, 3, 4}) {
+        for (const int passes : {1, 2, 4}) {
+          const auto got = train(small_with({{"--precision", precision},
+                                             {"--batch-size", ranks == 3 ? "12" : "16"},
+                                             {"--zero", std::to_string(stage)},
+                                             {"--accumulation", std::to_string(passes)}}),
+                                 ranks)
+                               .losses;
+          if (ranks == 3) continue;  // another batch: it only has to go through
+          for (std::size_t step = 0; step < wanted.size(); ++step)
+            EXPECT_NEAR(got[step] / wanted[step], 1.0, bound)
+                << precision << ", " << name_of(stage, ranks, passes) << ", step " << step;
+        }
+      }
+    }
+  }
+}
+
+TEST(Zero, fp16_scales_its_loss_and_finds_an_overflow_on_any_rank) {
+  const auto wanted = train(small_with({}), 1).losses;
+  const auto got = train(small_with({{"--precision", "fp16"}, {"--zero", "3"}}), 2).losses;
+  for (std::size_t step = 0; step < wanted.size(); ++step)
+    EXPECT_NEAR(got[step] / wanted[step], 1.0, 1e-2);
+}
+
+TEST(Zero, recomputation_and_every_way_to_gather_change_no_bit) {
+  const Flags deterministic{{"--deterministic", "true"}, {"--zero", "3"}, {"--zero-persist", "0"}};
+  const auto wanted = train(small_with(deterministic), 2);
+  for (const Flags& more : {Flags{{"--recompute", "true"}}, Flags{{"--zero-prefetch", "0"}},
+                            Flags{{"--zero-prefetch", "1000000"}},
+                            Flags{{"--zero-reuse", "1000000"}}, Flags{{"--zero-live-max", "0"}}}) {
+    auto flags = small_with(deterministic);
+    flags.insert(more.begin(), more.end());
+    EXPECT_EQ(train(flags, 2).losses, wanted.losses) << more.begin()->first;
+  }
+}
+
+struct Measured {
+  double bytes_per_parameter = 0;    // of tensors alive between two steps, per rank
+  double counted_per_parameter = 0;  // by the learner itself, when an update begins
+  double volume_per_parameter = 0;   // of one step, as the law counts
+};
+
+Measured measure(const Flags& more, int ranks) {
+  Flags flags{{"--layers", "4"},
+              {"--width", "128"},
+              {"--heads", "4"},
+              {"--seq-len", "32"},
+              {"--batch-size", "8"}};
+  flags.insert(more.begin(), more.end());
+  const auto plan = plan_of(flags, ranks);
+  const auto parameters = static_cast<double>(parameter_count(plan.model));
+  Measured measured;
+  std::barrier everybody(ranks);
+  const auto before = CountingAllocator::live().load();
+  on_ranks(ranks, [&](Communicator& communicator) {
+    PhaseClock clock;
+    Learner learner(plan, communicator, clock);
+    learner.begin();
+    train_step(learner, plan, communicator.rank(), 0);
+    const auto sent = communicator.volume().elements_sent;
+    train_step(learner, plan, communicator.rank(), 1);
+    everybody.arrive_and_wait();
+    if (communicator.rank() == 0) {
+      const double live = static_cast<double>(CountingAllocator::live().load() - before);
+      measured = {
+          .bytes_per_parameter = live / ranks / parameters,
+          .counted_per_parameter = static_cast<double>(learner.state_bytes()) / parameters,
+          .volume_per_parameter = static_cast<double>(communicator.volume().elements_sent - sent) *
+                                  ranks / std::max(1, ranks - 1) / parameters};
+    }
+    everybody.arrive_and_wait();
+  });
+  return measured;
+}
+
+TEST(Zero, memory_and_volume_follow_the_laws) {
+  for (const std::string precision : {"fp32", "bf16"}) {
+    for (const int stage : {1, 2, 3}) {
+      for (const int ranks : {1, 2, 4}) {
+        const auto got =
+            measure({{"--precision", precision}, {"--zero", std::to_string(stage)}}, ranks);
+        const double n = ranks;
+        // float32 weights and gradients and two moments, or bfloat16 ones and a float32 copy.
+        const double fp32[] = {8 + 8 / n, 4 + 12 / n, 16 / n};
+        const double bf16[] = {4 + 12 / n, 2 + 14 / n, 16 / n};
+        const double law = (precision == "fp32" ? fp32 : bf16)[stage - 1];
+        const auto what = precision + ", " + name_of(stage, ranks, 1);
+        EXPECT_NEAR(got.bytes_per_parameter / law, 1.0, 0.1) << what;
+        EXPECT_NEAR(got.counted_per_parameter / law, 1.0, 0.1) << what;
+        const double moved = ranks == 1 ? 0 : stage == 3 ? 3 : 2;
+        EXPECT_NEAR(got.volume_per_parameter, moved, 0.05 * moved) << what;
+        std::printf("%s: %.2f bytes per parameter (law %.2f), %.2f counted, %.3f moved\n",
+                    what.c_str(), got.bytes_per_parameter, law, got.counted_per_parameter,
+                    got.volume_per_parameter);
+      }
+    }
+  }
+}
+
+constexpr std::int64_t kWidth = 32;
+
+/// Three layers and a frozen one; a rank may leave out any of the three.
+struct Chain {
+  std::vector<TensorSpec> specs{{"a", {kWidth, kWidth}},
+                                {"b", {kWidth, kWidth}},
+                                {"c", {kWidth, kWidth}},
+                                {"frozen", {kWidth}}};
+  std::vector<at::Tensor> initial;
+  Chain() {
+    auto generator = at::detail::createCPUGenerator(3);
+    for (const auto& spec : specs) initial.push_back(torch::randn(spec.shape, generator) * 0.2);
+  }
+};
+
+bool leaves_out(int rank, std::int64_t step, std::size_t block) {
+  return rank % 2 == 1 && static_cast<std::size_t>(step) % 3 == block;
+}
+
+at::Tensor loss_of(const std::vector<at::Tensor>& tensors, BlockHooks* hooks, int rank,
+                   std::int64_t step) {
+  auto generator = at::detail::createCPUGenerator(static_cast<std::uint64_t>(rank * 100 + step));
+  auto x = torch::randn({4, kWidth}, generator) * tensors[3];
+  for (std::size_t block = 0; block < 3; ++block) {
+    if (leaves_out(rank, step, block)) continue;
+    if (hooks != nullptr) hooks->before(block);
+    x = torch::tanh(x.matmul(tensors[block]));
+    if (hooks != nullptr) hooks->after(block, x);
+  }
+  return x.pow(2).sum();
+}
+
+std::vector<at::Tensor> trained_whole(const Chain& chain, int ranks, std::int64_t steps) {
+  std::vector<at::Tensor> tensors;
+  for (const auto& tensor : chain.initial) tensors.push_back(tensor.clone());
+  const std::vector<at::Tensor> trained(tensors.begin(), tensors.begin() + 3);
+  for (const auto& tensor : trained) tensor.requires_grad_(true);
+  AdamW optimizer(trained, {}, std::vector<UpdateRule>(3));
+  for (std::int64_t step = 0; step < steps; ++step) {
+    for (const auto& tensor : trained) tensor.mutable_grad() = torch::zeros_like(tensor);
+    for (int rank = 0; rank < ranks; ++rank) loss_of(tensors, nullptr, rank, step).backward();
+    optimizer.step(kLr);
+  }
+  return trained;
+}
+
+TEST(Zero, a_rank_that_leaves_out_a_block_holds_nobody_up) {
+  const Chain chain;
+  constexpr std::int64_t kChainSteps = 6;
+  constexpr int kRanks = 4;
+  const auto wanted = trained_whole(chain, kRanks, kChainSteps);
+  for (const int stage : {1, 2, 3}) {
+    Tensors got;
+    on_ranks(kRanks, [&](Communicator& communicator) {
+      Zero zero({.tensors = chain.specs,
+                 .is_frozen = {false, false, false, true},
+                 .blocks = {{.tensors = {3, 0}}, {.tensors = {1}}, {.tensors = {2}}},
+                 .rules = std::vector<UpdateRule>(4),
+                 .options = {.stage = stage},
+                 .optimizer = {},
+                 .kind = {.stage = stage}},
+                communicator);
+      std::vector<at::Tensor> tensors;
+      for (std::size_t tensor = 0; tensor < chain.specs.size(); ++tensor)
+        tensors.push_back(zero.place(tensor, chain.initial[tensor]));
+      zero.begin();
+      for (std::int64_t step = 0; step < kChainSteps; ++step) {
+        zero.begin_pass(/*is_last=*/true);
+        loss_of(tensors, &zero, communicator.rank(), step).backward();
+        zero.end_pass();
+        zero.finish_gradients();
+        zero.update(kLr, 0);
+        zero.clear();
+      }
+      collect(zero.state().model, "", communicator.rank(), got);
+    });
+    ASSERT_EQ(got.size(), 3U);
+    for (std::size_t tensor = 0; tensor < 3; ++tensor)
+      EXPECT_TRUE(
+          torch::allclose(got.at(chain.specs[tensor].name), wanted[tensor].flatten(), 1e-4, 1e-5))
+          << "stage " << stage << ", tensor " << tensor;
+  }
+}
+
+TEST(Zero, blocks_out_of_order_are_refused) {
+  const Chain chain;
+  const auto alone = make_single_communicator();
+  Zero zero({.tensors = {chain.specs[0], chain.specs[1]},
+             .is_frozen = {},
+             .blocks = {{.tensors = {0}}, {.tensors = {1}}},
+             .rules = std::vector<UpdateRule>(2),
+             .options = {.stage = 3},
+             .optimizer = {},
+             .kind = {.stage = 3}},
+            *alone);
+  zero.begin();
+  zero.begin_pass(true);
+  zero.before(1);
+  EXPECT_THROW(zero.before(0), c10::Error);
+}
+
+}  // namespace
+}  // namespace tj::trainer

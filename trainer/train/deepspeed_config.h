@@ -1,0 +1,52 @@
+// A DeepSpeed configuration file, as people bring it along: what it asks for becomes flags of ours,
+// and of every key it is said what becomes of it. Pure. Keys and defaults: DeepSpeed,
+// deepspeed/runtime/zero/config.py and docs/_pages/config-json.md; "auto": transformers,
+// integrations/deepspeed.py. Sizes are elements.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "contract/result.h"
+#include "trainer/report/settings.h"
+#include "trainer/train/flags.h"
+
+namespace tj::trainer {
+
+struct DeepSpeedKey {
+  std::string key;  // "zero_optimization.stage"
+  std::string value;
+  std::string outcome;  // "--zero 3", "not honoured: ..."
+  bool operator==(const DeepSpeedKey&) const = default;
+};
+
+struct DeepSpeedConfig {
+  Flags flags;                     // what the file sets
+  std::vector<DeepSpeedKey> keys;  // all of the file, in its order
+};
+
+/// Fails with Code::invalid when the text is no JSON object, a value is of the wrong kind, or the
+/// batch sizes contradict each other on so many ranks.
+Result<DeepSpeedConfig> deepspeed_config_from(std::string_view text, int world_size);
+
+/// Adds the file's flags to those given on the command line. Fails with Code::invalid, naming both,
+/// where they contradict each other.
+Result<Flags> with_deepspeed(const Flags& given, const DeepSpeedConfig& config);
+
+/// One line for each key: "deepspeed: KEY VALUE | OUTCOME".
+std::vector<std::string> deepspeed_lines(const DeepSpeedConfig& config);
+
+/// What the command line asks for, with the file of --deepspeed where it names one.
+struct ChosenFlags {
+  Flags flags;
+  Flags of_file;                   // those that the file alone has set
+  std::vector<std::string> notes;  // about the file
+};
+
+/// Reads the file, if there is one. Fails as the functions above, and when it can't be read.
+Result<ChosenFlags> choose_flags(const Flags& given, int world_size);
+
+/// The table says of rows that the file has set: "deepspeed".
+void name_origin(std::vector<Setting>& settings, const Flags& of_file);
+
+}  // namespace tj::trainer

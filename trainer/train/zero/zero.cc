@@ -1,0 +1,255 @@
+#include "trainer/train/zero/zero.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+#include <set>
+
+#include "trainer/comm/agreement.h"
+#include "trainer/train/gradients.h"
+
+namespace tj::trainer {
+namespace {
+
+/// So many reductions may be under way; each has its buffers.
+constexpr std::size_t kReducingMax = 2;
+
+std::int64_t size_of(const TensorSpec& spec) {
+  std::int64_t size = 1;
+  for (const auto extent : spec.shape) size *= extent;
+  return size;
+}
+
+struct TakeGradient final : torch::autograd::PostAccumulateGradHook {
+  TakeGradient(ZeroUnit& of, std::size_t index) : unit(of), member(index) {}
+  void operator()(const at::Tensor&) override { unit.take_gradient(member); }
+  ZeroUnit& unit;
+  std::size_t member;
+};
+
+}  // namespace
+
+Zero::Zero(ZeroInputs inputs, Communicator& communicator)
+    : inputs_(std::move(inputs)), comm_(communicator), homes_(inputs_.tensors.size()) {
+  const auto is_frozen = [&](std::size_t tensor) {
+    return !inputs_.is_frozen.empty() && inputs_.is_frozen[tensor];
+  };
+  std::vector<std::int64_t> sizes;
+  for (std::size_t tensor = 0; tensor < inputs_.tensors.size(); ++tensor)
+    sizes.push_back(is_frozen(tensor) ? 0 : size_of(inputs_.tensors[tensor]));
+  const auto plans = plan_units(sizes, inputs_.blocks, inputs_.options);
+  steps_ = plan_steps(plans, inputs_.blocks, inputs_.options);
+  units_.reserve(plans.size());  // hooks point at them
+  for (const auto& plan : plans) {
+    std::vector<ZeroUnit::Member> members;
+    std::vector<UpdateRule> rules;
+    for (const auto tensor : plan.tensors) {
+      homes_[tensor] = {.unit = units_.size(), .member = members.size()};
+      members.push_back(
+          {.tensor = tensor, .shape = inputs_.tensors[tensor].shape, .size = sizes[tensor]});
+      rules.push_back(inputs_.rules[tensor]);
+    }
+    units_.emplace_back(std::move(members), plan.is_whole, inputs_.kind, comm_);
+    units_.back().make_optimizer(inputs_.optimizer, rules, inputs_.has_averages);
+  }
+}
+
+Zero::~Zero() = default;
+
+at::Tensor Zero::place(std::size_t tensor, const at::Tensor& initial) {
+  if (!homes_[tensor]) {
+    frozen_.push_back(initial.detach());
+    return frozen_.back();
+  }
+  auto& unit = units_[homes_[tensor]->unit];
+  unit.place(homes_[tensor]->member, initial);
+  return unit.parameter(homes_[tensor]->member);
+}
+
+void Zero::begin() {
+  for (auto& unit : units_) unit.refresh();
+  for (auto& unit : units_) unit.wait_gathered();
+  if (inputs_.is_deterministic) {
+    keep_gradients_in_tree();
+  } else {
+    take_gradients_by_hooks();
+  }
+}
+
+void Zero::keep_gradients_in_tree() {
+  std::int64_t size = 0;
+  for (const auto& unit : units_) size += unit.layout().size();
+  const auto buffer =
+      torch::zeros({size}, at::TensorOptions().dtype(at::kFloat).device(inputs_.kind.device));
+  std::int64_t begin = 0;
+  for (auto& unit : units_) {
+    unit.keep_gradients_in(buffer.narrow(0, begin, unit.layout().size()));
+    begin += unit.layout().size();
+    for (std::size_t member = 0; member < unit.members().size(); ++member)
+      unit.parameter(member).mutable_grad() = unit.whole_gradient(member);
+  }
+  shard_tree_.emplace(buffer);
+}
+
+void Zero::take_gradients_by_hooks() {
+  for (auto& unit : units_)
+    for (std::size_t member = 0; member < unit.members().size(); ++member)
+      torch::autograd::impl::set_post_acc_grad_hooks(unit.parameter(member),
+                                                     std::make_unique<TakeGradient>(unit, member));
+}
+
+void Zero::begin_pass(bool is_last) {
+  TORCH_CHECK(next_step_ == 0, "a pass ends before the next begins");
+  is_last_pass_ = is_last;
+}
+
+void Zero::before(std::size_t block) { enter(block); }
+
+void Zero::after(std::size_t block, const at::Tensor& output) {
+  if (!output.requires_grad()) return;
+  const std::size_t backward = steps_.size() - 1 - block;
+  output.register_hook([this, backward](const at::Tensor&) { enter(backward); });
+}
+
+/// Also does what a block that was left out would have: the other ranks may not have left it out.
+void Zero::enter(std::size_t step) {
+  TORCH_CHECK(next_step_ <= step, "blocks compute in their order, and once in a pass");
+  while (next_step_ <= step) {
+    if (next_step_ > 0) leave(next_step_ - 1);
+    for (const auto unit : steps_[next_step_].gather) units_[unit].begin_gather();
+    ++next_step_;
+  }
+  for (const auto unit : steps_[step].need) units_[unit].wait_gathered();
+}
+
+void Zero::leave(std::size_t step) {
+  for (const auto unit : steps_[step].release) units_[unit].release();
+  const bool sums_each_pass = inputs_.options.stage >= 2;
+  if (inputs_.is_deterministic || !(sums_each_pass || is_last_pass_)) return;
+  for (const auto unit : steps_[step].reduce) reduce(unit);
+}
+
+void Zero::reduce(std::size_t unit) {
+  while (reducing_.size() >= kReducingMax) {
+    units_[reducing_.front()].wait_reduced();
+    reducing_.pop_front();
+  }
+  units_[unit].begin_reduce();
+  reducing_.push_back(unit);
+}
+
+void Zero::end_pass() {
+  if (next_step_ < steps_.size()) enter(steps_.size() - 1);
+  leave(steps_.size() - 1);
+  next_step_ = 0;
+  while (!reducing_.empty()) {
+    units_[reducing_.front()].wait_reduced();
+    reducing_.pop_front();
+  }
+  for (auto& unit : units_) unit.end_pass();
+}
+
+void Zero::finish_gradients() {
+  if (!shard_tree_) return;
+  shard_tree_->sum_own();
+  for (std::size_t unit = 0; unit < units_.size(); ++unit) reduce(unit);
+  for (; !reducing_.empty(); reducing_.pop_front()) units_[reducing_.front()].wait_reduced();
+  for (auto& unit : units_) unit.end_pass();
+}
+
+bool Zero::unscale(double scale) {
+  double bad = 0;
+  for (auto& unit : units_) bad += unscale_gradients({unit.gradient()}, scale) ? 0 : 1;
+  return sum_over_ranks(comm_, {bad})[0] == 0;
+}
+
+double Zero::clip(double norm_max) {
+  const at::NoGradGuard no_grad;
+  double norm = 0;
+  if (inputs_.is_deterministic) {
+    std::vector<at::Tensor> gradients;
+    for (auto& unit : units_) gradients.push_back(unit.gradient());
+    auto words = exact_squares(gradients).words();
+    auto tensor =
+        torch::from_blob(words.data(), {static_cast<std::int64_t>(words.size())}, torch::kInt64);
+    comm_.all_reduce_sum(tensor);
+    norm = std::sqrt(ExactSquares::from_words(words).sum());
+  } else {
+    double squares = 0;
+    for (auto& unit : units_) {
+      const auto own =
+          at::linalg_vector_norm(unit.gradient().to(at::kFloat), 2, {}, false, at::kDouble);
+      squares += std::pow(own.item<double>(), 2);
+    }
+    norm = std::sqrt(sum_over_ranks(comm_, {squares})[0]);
+  }
+  clip_factor_ = clip_factor(norm, norm_max);
+  return norm;
+}
+
+void Zero::update(double lr, double ema_decay) {
+  for (auto& unit : units_) unit.update(lr, clip_factor_, ema_decay);
+  for (auto& unit : units_) unit.wait_gathered();
+}
+
+void Zero::clear() {
+  clip_factor_ = 1;
+  for (auto& unit : units_) unit.clear();
+}
+
+std::int64_t Zero::step_count() const { return units_.front().optimizer().step_count(); }
+
+void Zero::set_step_count(std::int64_t steps) {
+  for (auto& unit : units_) unit.optimizer().set_step_count(steps);
+}
+
+void Zero::append(std::vector<NamedTensor>& list, const std::string& prefix,
+                  const std::function<at::Tensor(const ZeroUnit&, std::size_t)>& part) const {
+  for (std::size_t tensor = 0; tensor < homes_.size(); ++tensor) {
+    if (!homes_[tensor]) continue;
+    const auto& unit = units_[homes_[tensor]->unit];
+    const auto member = homes_[tensor]->member;
+    NamedTensor named{.name = prefix + inputs_.tensors[tensor].name,
+                      .tensor = part(unit, member),
+                      .shape = inputs_.tensors[tensor].shape,
+                      .parts = {}};
+    for (int rank = 0; rank < comm_.world_size(); ++rank)
+      named.parts.push_back(unit.layout().part(member, rank));
+    list.push_back(std::move(named));
+  }
+}
+
+StateTensors Zero::state() const {
+  StateTensors state;
+  const auto of = [](auto getter) {
+    return [getter](const ZeroUnit& unit, std::size_t member) -> at::Tensor {
+      return (unit.*getter)(member);
+    };
+  };
+  append(state.model, "", of(&ZeroUnit::weights));
+  append(state.optimizer, "exp_avg.", of(&ZeroUnit::first_moment));
+  append(state.optimizer, "exp_avg_sq.", of(&ZeroUnit::second_moment));
+  if (inputs_.has_averages) append(state.ema, "", of(&ZeroUnit::average));
+  return state;
+}
+
+std::int64_t Zero::held_bytes() const {
+  std::vector<at::Tensor> all = frozen_;
+  for (const auto& unit : units_) {
+    const auto held = unit.held();
+    all.insert(all.end(), held.begin(), held.end());
+  }
+  return distinct_bytes(all);
+}
+
+std::int64_t distinct_bytes(std::span<const at::Tensor> tensors) {
+  std::set<const void*> seen;
+  std::int64_t bytes = 0;
+  for (const auto& tensor : tensors) {
+    if (!tensor.defined() || !seen.insert(tensor.storage().unsafeGetStorageImpl()).second) continue;
+    bytes += static_cast<std::int64_t>(tensor.storage().nbytes());
+  }
+  return bytes;
+}
+
+}  // namespace tj::trainer

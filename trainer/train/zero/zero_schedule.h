@@ -1,0 +1,57 @@
+// ZeRO (Rajbhandari et al. 2020): which tensors are sharded together, and in which step of a pass
+// their weights are gathered, let go, and their gradients reduced. The order is fixed before
+// training, from sizes alone, so that all ranks begin the same collectives in the same order even
+// when one of them leaves out a block. Pure.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/models/block_hooks.h"
+
+namespace tj::trainer {
+
+struct ZeroOptions {
+  int stage = 0;  // 0: plain data parallel; 1: moments sharded; 2: and gradients; 3: and weights
+  // Those below count elements and are of stage 3.
+  std::int64_t persist = 0;               // tensors up to this size stay whole everywhere
+  std::optional<std::int64_t> prefetch;   // gathered ahead; absent: the next block, whatever it is
+  std::int64_t live_max = 1'000'000'000;  // gathered at one time; ahead of need only
+  std::int64_t reuse = 0;                 // not let go when needed again within so many
+  bool operator==(const ZeroOptions&) const = default;
+};
+
+/// Tensors that are sharded, gathered and reduced as one.
+struct ZeroUnitPlan {
+  std::vector<std::size_t> tensors;
+  std::int64_t elements = 0;
+  bool is_whole = true;  // weights are there all the time; false: only while needed
+  bool operator==(const ZeroUnitPlan&) const = default;
+};
+
+/// One unit for each block, of the tensors that no earlier block has; and at stage 3 one for all
+/// that stay whole because they are small. `sizes`: elements of each tensor; 0: not trained, and in
+/// no unit.
+std::vector<ZeroUnitPlan> plan_units(std::span<const std::int64_t> sizes,
+                                     std::span<const ModelBlock> blocks,
+                                     const ZeroOptions& options);
+
+/// One block's forward or backward. All lists hold units.
+struct ZeroStep {
+  std::vector<std::size_t> gather;   // begun before it, in this order
+  std::vector<std::size_t> need;     // of those that come and go
+  std::vector<std::size_t> release;  // after it
+  std::vector<std::size_t> reduce;   // after it: their gradients are complete
+  bool operator==(const ZeroStep&) const = default;
+};
+
+/// The steps of a pass: forward of each block, then backward of each in reverse order.
+std::vector<ZeroStep> plan_steps(std::span<const ZeroUnitPlan> units,
+                                 std::span<const ModelBlock> blocks, const ZeroOptions& options);
+
+/// One line for each step, for tests and reviewers.
+std::string schedule_text(std::span<const ZeroStep> steps);
+
+}  // namespace tj::trainer
