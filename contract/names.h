@@ -39,7 +39,7 @@ inline constexpr const char* kProgressPath = "/progress";
 
 inline constexpr int kMasterPortDefault = 29500;
 inline constexpr int kProgressPortDefault = 29600;  // of our trainer, in a pod
-inline constexpr int kDnsLabelMax = 63;  // RFC 1035, also the limit of a label's value
+inline constexpr int kDnsLabelMax = 63;             // RFC 1035, also the limit of a label's value
 
 /// `<job>-worker-<index>`: the pod of one rank.
 inline std::string worker_pod(const std::string& job, int worker_index) {
