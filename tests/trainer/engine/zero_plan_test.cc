@@ -121,7 +121,7 @@ TEST(ExactSquares, any_order_and_any_parts_give_the_same_bits) {
     value = normal(random) * std::ldexp(1.0F, static_cast<int>(random() % 80) - 60);
   ExactSquares whole;
   whole.add(values);
-  std::ranges::shuffle(values, random);
+  std::shuffle(values.begin(), values.end(), random);
   ExactSquares first;
   ExactSquares second;
   first.add(std::span(values).first(1234));
