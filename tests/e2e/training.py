@@ -27,7 +27,11 @@ def nano(name, *arguments):
 
 def a_frozen_worker_is_named_and_training_goes_on_from_its_checkpoint():
     world.apply(nano("frozen", "--steps=200", "--batch-size=16", "--save-every=20", "--log-every=1"))
-    until(120, "step 50 of frozen", lambda: re.search(r"^step 50/", kubectl("logs", "frozen-worker-0", check=False), re.MULTILINE))
+
+    def said():  # nothing while there is no container
+        return kubectl("logs", "frozen-worker-0", check=False).stdout
+
+    until(120, "step 50 of frozen", lambda: re.search(r"^step 50/", said(), re.MULTILINE))
     fault = time.monotonic()
     machine.freeze(pods("frozen")[1], "trainer-engine")
     note = again("frozen", 1, fault)
