@@ -74,5 +74,5 @@ function(tj_test name)
   if(NOT arg_LABELS)
     set(arg_LABELS unit)  # an empty one would be lost, and take TIMEOUT's name with it
   endif()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 120)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 240)
 endfunction()
