@@ -7,7 +7,7 @@ import unittest
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / "bench"
 PROGRAM = """
-import json, sys
+import json, subprocess, sys
 sys.dont_write_bytecode = True
 sys.path[:0] = [sys.argv[1] + "/trainer", sys.argv[1] + "/operator"]
 import contenders, report
@@ -18,10 +18,19 @@ results = {
                        "date": "2026-01-01"}},
     "steps": {"nano": {"timed": 8, "warmup": 2}},
     "nano": {"nano, 1 rank": {"ours": [100, 300, 120], "plain": [100, 100, 90], "transformers": [60, 60, 80]}},
+    "zero3": {"nano, ZeRO-3, 2 ranks": {"ours": [50], "plain": [40], "transformers": [25]}},
+    "peaks_mib": {"zero3": {"nano, ZeRO-3, 2 ranks": {"ours": [1200, 1000, 1300], "plain": [2000], "transformers": [3]}}},
     "checkpoint": {"ours": {"usual_step_ms": 5, "longest_step_after_ms": 6, "slowdown_percent": 2.0,
                             "said": [{"event": "checkpoint", "saved_step": 12, "stall_ms": 7.25}]}},
 }
+def peak(program):
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        parent.stdout.readline()
+        return contenders.peak_mib(parent.pid)
+child = "x = bytearray(100 << 20); print(flush=True); input()"
 print(json.dumps({
+    "peaks": [peak("print(flush=True); input()"),
+              peak(f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])")],
     "per_step": contenders.Seen(ends, []).seconds_per_step(2), "save": report.of_save(contenders.Seen(late, []), 12),
     "line": contenders.STEP.search("[0] step 3/9 | loss 5.5453 | lr").groups(), "text": report.text(results),
     "plot": report.plot(results), "nothing": report.document_with(f"a {report.BEGIN} x {report.END} b", {})}))
@@ -48,6 +57,15 @@ class TrainerBench(unittest.TestCase):
         self.assertIn("| nano, 1 rank | 120 | 100 | 60 | 1.20 | 2.00 | 3, 83 % |", self.seen["text"])
         self.assertIn("| this trainer | 7.2 ms | 5 ms | 6 ms | 2.0 % |", self.seen["text"])
         self.assertIn(">2.00</text>", self.seen["plot"])
+
+    def test_sharded_runs_are_a_table_of_their_own_with_memory_beside_it(self):
+        rates, memory = self.seen["text"].split("### ZeRO-3 beside FSDP2")[1].split("### Peak of resident memory")
+        self.assertIn("| nano, ZeRO-3, 2 ranks | 50 | 40 | 25 | 1.25 | 2.00 | 1, 0 % |", rates)
+        self.assertIn("| nano, ZeRO-3, 2 ranks | 1,200 MiB | 2,000 MiB | 3 MiB |", memory)
+
+    def test_the_peak_of_memory_is_that_of_the_largest_process(self):
+        low, high = self.seen["peaks"]
+        self.assertGreater(high - low, 60)
 
     def test_without_results_the_document_says_so(self):
         self.assertIn("Not taken yet.", self.seen["nothing"])

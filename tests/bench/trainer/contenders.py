@@ -1,4 +1,5 @@
 """Who trains in the benchmark, how each is started, and when each finished which step, seen from outside."""
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -15,6 +16,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 WORK = ROOT / "build/bench/trainer"
 TRAINER = ROOT / "build/dev/trainer/trainer"
 STEP = re.compile(r"step (\d+)/\d+ \| loss ([0-9.einf+-]+)")
+PEAK = re.compile(r"^VmHWM:\s+(\d+) kB", re.MULTILINE)
 TAIL_LINES = 15
 
 
@@ -38,9 +40,12 @@ class Case:
 
 @dataclasses.dataclass
 class Seen:
-    """What one run did: seconds from its start to the end of each step, and the losses."""
+    """What one run did: seconds from its start to the end of each step, the losses, and the peak of resident memory of
+    its largest process before the last step (0: it had a single one).
+    """
     ends: list
     losses: list
+    peak_mib: int = 0
 
     def seconds_per_step(self, warmup):
         return (self.ends[-1] - self.ends[warmup - 1]) / (len(self.ends) - warmup)
@@ -100,12 +105,29 @@ def lines_of(process, deadline):
                 yield now, line.decode(errors="replace")
 
 
+def processes_from(pid):
+    yield pid
+    with contextlib.suppress(OSError):
+        for children in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+            for child in children.read_text().split():
+                yield from processes_from(child)
+
+
+def peak_mib(pid):
+    """Of this process and those below it the one with the most."""
+    peaks_kib = [0]
+    for each in processes_from(pid):
+        with contextlib.suppress(OSError):
+            peaks_kib += map(int, PEAK.findall(pathlib.Path(f"/proc/{each}/status").read_text()))
+    return round(max(peaks_kib) / 1024)
+
+
 def run(contender, case, ranks, steps, python, data, more=(), seconds_max=300):
     """Trains `steps` steps from scratch. Raises RuntimeError with the last lines when it fails."""
     out = WORK / "out"
     shutil.rmtree(out, ignore_errors=True)
     command = [str(word) for word in command_of(contender, case, ranks, steps, python, data, out, more)]
-    ends, losses, tail = [], [], []
+    ends, losses, tail, peak = [], [], [], 0
     began = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=WORK,
                           env=environment(ranks), start_new_session=True) as process:
@@ -116,6 +138,8 @@ def run(contender, case, ranks, steps, python, data, more=(), seconds_max=300):
                 if found:
                     ends.append(now - began)
                     losses.append(float(found[2]))
+                    if len(ends) == steps - 1:  # ours saves after the last one
+                        peak = peak_mib(process.pid)
             code = process.wait(30)
         except BaseException:
             end(process)
@@ -123,7 +147,7 @@ def run(contender, case, ranks, steps, python, data, more=(), seconds_max=300):
     if code != 0 or len(ends) != steps:
         raise RuntimeError(f"{contender}, {case.name}, {ranks} ranks: exit code {code} after {len(ends)} of {steps} "
                            "steps; its last lines:\n" + "\n".join(tail))
-    return Seen(ends, losses)
+    return Seen(ends, losses, peak)
 
 
 def python_with_torch():

@@ -47,15 +47,21 @@ def scatter(values):
     return f"{50 * (max(values) - min(values)) / statistics.median(values):.0f} %"
 
 
-def rates_table(results):
+def rates_table(cases):
     rows = []
-    for case, runs in rate_cases(results).items():
+    for case, runs in cases.items():
         rate = medians(runs)
         rows.append((case, *(f"{rate[name]:,.0f}" for name in TITLES),
                      f"{rate['ours'] / rate['plain']:.2f}", f"{rate['ours'] / rate['transformers']:.2f}",
                      f"{len(runs['ours'])}, {scatter(runs['ours'])}"))
     return table(("case", *(f"{title}, tokens/s" for title in TITLES.values()), "ours : plain", "ours : transformers",
                   "rounds, +- of ours"), rows)
+
+
+def memory_table(results):
+    cases = {case: runs for part in results["peaks_mib"].values() for case, runs in part.items()}
+    rows = [(case, *(f"{mib:,.0f} MiB" for mib in medians(runs).values())) for case, runs in cases.items()]
+    return table(("case", *TITLES.values()), rows)
 
 
 def start_table(results):
@@ -94,7 +100,12 @@ def steps_line(results):
 def text(results):
     parts = [where_line(results), steps_line(results)]
     if rate_cases(results):
-        parts += ["### Tokens per second", f"![tokens per second]({PLOT.relative_to(DOCS)})", rates_table(results)]
+        parts += ["### Tokens per second", f"![tokens per second]({PLOT.relative_to(DOCS)})",
+                  rates_table(rate_cases(results))]
+    if "zero3" in results:
+        parts += ["### ZeRO-3 beside FSDP2", rates_table(results["zero3"])]
+    if "peaks_mib" in results:
+        parts += ["### Peak of resident memory", memory_table(results)]
     if "start" in results:
         parts += ["### Process start to the end of the first step", start_table(results)]
     if "checkpoint" in results:

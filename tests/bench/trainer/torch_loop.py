@@ -12,6 +12,8 @@ import sys
 import numpy
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 
@@ -22,6 +24,7 @@ def flags():
     for name in ("layers", "heads", "width", "context", "vocabulary", "batch-size", "steps"):
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument("--lr", type=float, default=1e-3)
+    parser.add_argument("--sharding", choices=("none", "fsdp2"), default="none", help="none: DistributedDataParallel")
     parser.add_argument("--save-at", type=int, default=0, help="a step: torch.save() to saved.pt after it")
     return parser.parse_args()
 
@@ -43,6 +46,16 @@ def make_model(asked):
         logits = model(inputs).logits
         return torch.nn.functional.cross_entropy(logits.view(-1, logits.size(-1)), targets.view(-1))
     return module, loss_of
+
+
+def distributed(module, asked, world_size):
+    """What the loop calls. FSDP2 takes the module's parameters away from where they were, so before the optimizer."""
+    if asked.sharding == "none":
+        return DistributedDataParallel(module) if world_size > 1 else module
+    mesh = init_device_mesh("cpu", (world_size,))  # over Gloo
+    for block in module.blocks if asked.model == "plain" else module.transformer.h:
+        fully_shard(block, mesh=mesh, reshard_after_forward=True)
+    return fully_shard(module, mesh=mesh, reshard_after_forward=True)
 
 
 def make_optimizer(model, lr):
@@ -72,7 +85,7 @@ def learning_rate(step, steps, highest):
 def train(asked, rank, world_size):
     torch.manual_seed(1337)
     module, loss_of = make_model(asked)
-    model = DistributedDataParallel(module) if world_size > 1 else module
+    model = distributed(module, asked, world_size)
     optimizer = make_optimizer(module, asked.lr)
     tokens = numpy.memmap(asked.data, dtype=numpy.uint16, mode="r")
     generator = torch.Generator().manual_seed(1337 + rank)
