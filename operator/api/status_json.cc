@@ -159,8 +159,10 @@ json list_of(const std::vector<T>& items) {
 
 template <typename T>
 std::vector<T> list_at(const json& parent, const char* key, T (*from_json)(const json&)) {
+  const json& list = array_at(parent, key);
   std::vector<T> items;
-  for (const json& item : array_at(parent, key)) items.push_back(from_json(item));
+  items.reserve(list.size());  // a thousand jobs keep theirs, without room to grow
+  for (const json& item : list) items.push_back(from_json(item));
   return items;
 }
 

@@ -27,6 +27,7 @@ using nlohmann::json;
 constexpr Bounds kWorkers{.min = 1, .max = 10000};
 constexpr Bounds kContainers{.min = 1, .max = 64};
 constexpr Bounds kInitContainers{.min = 0, .max = 64};
+constexpr int kPortMax = 65535;
 constexpr Bounds kEnvVars{.min = 0, .max = 1024};
 constexpr Bounds kEnvNameChars{.min = 1, .max = 1024};
 
@@ -183,6 +184,17 @@ void check_spec(FieldChecker& checker, const std::string& job_name, const Field&
   check_policy(checker, spec);
 }
 
+/// A running job whose annotation is wrong runs on, unasked; before it starts, it is refused.
+void check_progress_port(FieldChecker& checker, const Field& metadata) {
+  const Field port = child(child(metadata, "annotations"), names::kAnnotationProgressPort);
+  if (port.value == nullptr) return;
+  const std::string text = port.value->is_string() ? port.value->get<std::string>() : "";
+  const bool fits = text == "off" || parse_int(names::kAnnotationProgressPort, text, 1, kPortMax);
+  if (fits) return;
+  checker.add(port, "is " + shown(*port.value) + "; it must be a port from 1 to " +
+                        std::to_string(kPortMax) + ", in quotes, or \"off\"");
+}
+
 /// The job's name; empty if it can't be read.
 std::string check_metadata(FieldChecker& checker, const Field& metadata) {
   if (!checker.require_object(metadata, "an object with the job's name")) return {};
@@ -211,7 +223,12 @@ void check_manifest(FieldChecker& checker, const json& manifest) {
   checker.require_choice(child(root, "kind"), kKinds);
   checker.check_known_fields(root, kManifestFields);
   const std::string job_name = check_metadata(checker, child(root, "metadata"));
-  check_spec(checker, job_name, child(root, "spec"));
+  const Field spec = child(root, "spec");
+  const Field worker = child(child(spec, "replicaSpecs"), "Worker");
+  for (const Field& owner : {root, child(worker, "template")}) {
+    check_progress_port(checker, child(owner, "metadata"));
+  }
+  check_spec(checker, job_name, spec);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 /// A server ends a watch at timeoutSeconds; this much later the stream is ended here.
 constexpr std::chrono::seconds kWatchGrace{15};
-constexpr std::size_t kChunkBytes = 64 * 1024;
+constexpr std::size_t kChunkBytes = 16 * 1024;  // a record of TLS; more does not come at once
 
 /// On the HTTP thread, but for `cancelled_`, which the loop thread sets.
 class RestStream : public std::enable_shared_from_this<RestStream> {

@@ -41,31 +41,37 @@ std::optional<ProgressNews> ProgressPoller::look(const TrainingJob& job, const P
     forget(key);
     return std::nullopt;
   }
-  if (entries_[key].pod_uid != rank0->meta.uid) {
-    forget(key);
-    entries_[key].pod_uid = rank0->meta.uid;
+  const ProgressTarget target{rank0->ip, job.progress_port.value_or(0)};
+  const auto found = entries_.find(key);
+  const bool is_other = found != entries_.end() && (found->second.pod_uid != rank0->meta.uid ||
+                                                    found->second.target != target);
+  if (is_other) forget(key);
+  auto [known, is_new] = entries_.try_emplace(key);
+  Entry& entry = known->second;
+  if (is_new) {
+    entry.pod_uid = rank0->meta.uid;
+    entry.target = target;
+    entry.number = next_number_++;
   }
-  Entry& entry = entries_[key];
-  entry.target = {rank0->ip, job.progress_port.value_or(0)};
   entry.heartbeat_timeout = job.spec.run.heartbeat_timeout;
   entry.attempt = job.status.attempt;
   entry.was_read |= job.status.progress && job.status.progress->attempt == job.status.attempt;
-  set_asked(key, entry, may_answer(job, rank0));
+  set_asked(*known, may_answer(job, rank0));
   return ProgressNews{entry.pod_uid, entry.document, unreadable_for(entry)};
 }
 
 void ProgressPoller::forget(const ObjectKey& key) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return;
-  set_asked(key, found->second, false);
+  set_asked(*found, false);
   entries_.erase(found);
 }
 
 void ProgressPoller::stop() {
   stopped_ = true;
   source_ = nullptr;
-  entries_.clear();
   due_.clear();
+  entries_.clear();
   asked_count_ = 0;
 }
 
@@ -79,28 +85,29 @@ std::chrono::milliseconds ProgressPoller::unreadable_for(const Entry& entry) {
   return std::chrono::floor<std::chrono::milliseconds>(entry.failed_last - *entry.failing_since);
 }
 
-void ProgressPoller::set_asked(const ObjectKey& key, Entry& entry, bool is_asked) {
+void ProgressPoller::set_asked(Entries::value_type& known, bool is_asked) {
+  Entry& entry = known.second;
   if (entry.is_asked == is_asked) return;
   entry.is_asked = is_asked;
   if (!is_asked) {
     --asked_count_;
-    return unschedule(key, entry);
+    return unschedule(entry);
   }
   ++asked_count_;
   // After a restart of the operator there are many at once.
-  if (!entry.in_flight) schedule(key, entry, up_to(entry.was_read ? kInterval : kFirstMax));
+  if (!entry.in_flight) schedule(known, up_to(entry.was_read ? kInterval : kFirstMax));
 }
 
-void ProgressPoller::schedule(const ObjectKey& key, Entry& entry, std::chrono::milliseconds delay) {
-  unschedule(key, entry);
-  entry.due = alarm_.now() + delay;
-  due_.emplace(*entry.due, key);
+void ProgressPoller::schedule(Entries::value_type& known, std::chrono::milliseconds delay) {
+  auto& [key, entry] = known;
+  unschedule(entry);
+  entry.due = due_.emplace(alarm_.now() + delay, &key);
   pump();
 }
 
-void ProgressPoller::unschedule(const ObjectKey& key, Entry& entry) {
+void ProgressPoller::unschedule(Entry& entry) {
   if (!entry.due) return;
-  due_.erase({*entry.due, key});
+  due_.erase(*entry.due);
   entry.due.reset();
 }
 
@@ -128,24 +135,24 @@ std::chrono::milliseconds ProgressPoller::wait_after(const Entry& entry) {
 void ProgressPoller::pump() {
   const SteadyTime now = alarm_.now();
   while (!stopped_ && in_flight_ < kAtOnceMax && !due_.empty() && due_.begin()->first <= now) {
-    const ObjectKey key = due_.begin()->second;
+    const ObjectKey key = *due_.begin()->second;
     Entry& entry = entries_.at(key);
-    unschedule(key, entry);
+    unschedule(entry);
     entry.in_flight = true;
     ++in_flight_;
-    source_->fetch(entry.target, [this, key, uid = entry.pod_uid,
+    source_->fetch(entry.target, [this, key, number = entry.number,
                                   alive = std::weak_ptr(alive_)](PollAnswer answer) {
-      if (!alive.expired()) take(key, uid, std::move(answer));
+      if (!alive.expired()) take(key, number, std::move(answer));
     });
   }
   const bool waits = !stopped_ && !due_.empty() && in_flight_ < kAtOnceMax;
   if (waits) alarm_.set("progress", due_.begin()->first, [this] { pump(); });
 }
 
-void ProgressPoller::take(const ObjectKey& key, const std::string& pod_uid, PollAnswer answer) {
+void ProgressPoller::take(const ObjectKey& key, unsigned long long number, PollAnswer answer) {
   --in_flight_;
   const auto found = entries_.find(key);
-  const bool is_its = found != entries_.end() && found->second.pod_uid == pod_uid;
+  const bool is_its = found != entries_.end() && found->second.number == number;
   if (!stopped_ && is_its) {
     Entry& entry = found->second;
     entry.in_flight = false;
@@ -154,7 +161,7 @@ void ProgressPoller::take(const ObjectKey& key, const std::string& pod_uid, Poll
     if (is_wrong) answer.result = PollResult::invalid;
     metrics_.count_poll(answer.result);
     const bool is_news = learn(entry, std::move(answer), alarm_.now());
-    if (entry.is_asked) schedule(key, entry, wait_after(entry));
+    if (entry.is_asked) schedule(*found, wait_after(entry));
     if (is_news) wake_(key);
   }
   pump();

@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <random>
-#include <set>
 #include <string>
 
 #include "operator/loop/alarm.h"
@@ -47,7 +46,10 @@ class ProgressPoller {
   std::size_t asked_count() const { return asked_count_; }
 
  private:
+  /// Who is asked next, by the keys in entries_.
+  using Schedule = std::multimap<SteadyTime, const ObjectKey*>;
   struct Entry {
+    unsigned long long number = 0;  // of another pod or port it is another one
     std::string pod_uid;
     int attempt = 0;
     ProgressTarget target;
@@ -55,20 +57,21 @@ class ProgressPoller {
     bool was_read = false;  // in this attempt, by anybody
     bool is_asked = false;
     bool in_flight = false;
-    std::optional<SteadyTime> due;
+    std::optional<Schedule::iterator> due;
     int failures = 0;                         // in a row
     std::optional<SteadyTime> failing_since;  // the first of them that counts
     SteadyTime failed_last{};
     std::optional<Progress> document;
   };
   static std::chrono::milliseconds unreadable_for(const Entry& entry);
-  void set_asked(const ObjectKey& key, Entry& entry, bool is_asked);
-  void schedule(const ObjectKey& key, Entry& entry, std::chrono::milliseconds delay);
-  void unschedule(const ObjectKey& key, Entry& entry);
+  using Entries = std::map<ObjectKey, Entry>;
+  void set_asked(Entries::value_type& known, bool is_asked);
+  void schedule(Entries::value_type& known, std::chrono::milliseconds delay);
+  void unschedule(Entry& entry);
   std::chrono::milliseconds wait_after(const Entry& entry);
   std::chrono::milliseconds up_to(std::chrono::milliseconds max);
   void pump();
-  void take(const ObjectKey& key, const std::string& pod_uid, PollAnswer answer);
+  void take(const ObjectKey& key, unsigned long long number, PollAnswer answer);
   /// True if the job should be looked at because of it.
   static bool learn(Entry& entry, PollAnswer answer, SteadyTime now);
 
@@ -76,9 +79,10 @@ class ProgressPoller {
   Alarm& alarm_;
   Metrics& metrics_;
   std::function<void(const ObjectKey& key)> wake_;
-  std::map<ObjectKey, Entry> entries_;
-  std::set<std::pair<SteadyTime, ObjectKey>> due_;
+  Entries entries_;
+  Schedule due_;
   std::size_t in_flight_ = 0;
+  unsigned long long next_number_ = 0;
   std::size_t asked_count_ = 0;
   bool stopped_ = false;
   std::minstd_rand jitter_;  // each operator the same: only that jobs differ matters

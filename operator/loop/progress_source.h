@@ -11,6 +11,7 @@ namespace tj {
 struct ProgressTarget {
   std::string ip;
   int port = 0;
+  bool operator==(const ProgressTarget&) const = default;
 };
 
 enum class PollResult {

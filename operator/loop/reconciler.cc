@@ -154,17 +154,34 @@ void Reconciler::create_children(Pass pass) {
 std::chrono::milliseconds Reconciler::wait_to_write(const Pass& pass) {
   const CountsPace& pace = memory_of(pass.job).counts_pace;
   const SteadyTime now = alarm_.now();
-  const auto counts_wait = pace.wait(now);
-  if (counts_wait.count() == 0 && creating_ == 0) return {};
   const JobStatus& before = pass.job.status;
   const JobStatus& after = pass.plan.status;
+  const bool has_moved = is_progress(before, after);
+  const auto counts_wait = pace.wait(now);
+  if (counts_wait.count() == 0 && creating_ == 0 && !has_moved) return {};
   const bool is_urgent = is_urgent_change(before, after);
-  const bool may_go = is_urgent || is_progress(before, after);
+  const bool may_go = is_urgent || has_moved;
   const bool others_first = creating_ > 0 && (!is_urgent || is_on_its_way(before, after));
-  if ((may_go && !others_first) || is_same_status(before, after)) return {};
   const std::chrono::milliseconds none{0};
-  return std::max(may_go ? none : counts_wait,
-                  others_first ? pace.wait_beside_creations(now) : none);
+  const auto turn_wait = has_moved && !is_urgent ? wait_for_turn(pass) : none;
+  if ((may_go && !others_first) || is_same_status(before, after)) return turn_wait;
+  return std::max({may_go ? none : counts_wait,
+                   others_first ? pace.wait_beside_creations(now) : none, turn_wait});
+}
+
+/// Zero: now. Times in a status are whole seconds, so that many jobs are due at once, and each
+/// write under way costs a connection.
+std::chrono::milliseconds Reconciler::wait_for_turn(const Pass& pass) {
+  const auto& before = pass.job.status.progress;
+  const bool is_first = !before || before->attempt != pass.job.status.attempt;
+  if (is_first) return {};
+  auto& turn = memory_of(pass.job).progress_turn;
+  const SteadyTime now = alarm_.now();
+  if (!turn) {
+    turn = std::max(now, next_progress_turn_);
+    next_progress_turn_ = *turn + kProgressTurn;
+  }
+  return std::chrono::ceil<std::chrono::milliseconds>(std::max(*turn, now) - now);
 }
 
 void Reconciler::write_status(Pass pass) {
@@ -184,6 +201,7 @@ void Reconciler::status_written(Pass pass, const StatusOutcome& status) {
   switch (status.result) {
     case StatusResult::unchanged: return remove_children(std::move(pass));
     case StatusResult::written: {
+      memory_of(pass.job).progress_turn.reset();
       const bool was_urgent = is_urgent_change(pass.job.status, pass.plan.status);
       const bool is_of_counts = was_urgent || !is_progress(pass.job.status, pass.plan.status);
       if (is_of_counts) memory_of(pass.job).counts_pace.written(was_urgent, alarm_.now());

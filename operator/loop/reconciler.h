@@ -43,6 +43,9 @@ class Reconciler {
   /// To decide about a gang of a thousand takes milliseconds, and each of its pods is news. A job
   /// is left alone for so many times as long as the last decision took.
   static constexpr int kRestFactor = 10;
+  /// Between two writes that only say that a run has moved, of all jobs.
+  static constexpr std::chrono::milliseconds kProgressTurn{1'000 /
+                                                           ProgressPoller::kWritesPerSecondMax};
 
   using Done = std::function<void(PassOutcome)>;
   Reconciler(KubeApi& api, View& view, Alarm& alarm, Metrics& metrics, ReconcilerOptions options);
@@ -64,6 +67,7 @@ class Reconciler {
     Refusal refusal = Refusal::denied;
     SteadyTime rests_until{};
     CountsPace counts_pace;
+    std::optional<SteadyTime> progress_turn;
     std::optional<PodNews> pod_news;
     std::optional<SteadyTime> asked_for_news;
     LogGate trouble_log;
@@ -80,6 +84,7 @@ class Reconciler {
   Plan plan_from_view(const TrainingJob& job);
   void create_children(Pass pass);
   std::chrono::milliseconds wait_to_write(const Pass& pass);
+  std::chrono::milliseconds wait_for_turn(const Pass& pass);
   void write_status(Pass pass);
   void status_written(Pass pass, const StatusOutcome& status);
   void remove_children(Pass pass);
@@ -97,6 +102,7 @@ class Reconciler {
   EventOutbox events_;
   PodNewsReader news_reader_;
   ProgressPoller poller_;
+  SteadyTime next_progress_turn_{};
   int creating_ = 0;                    // jobs whose children are being created
   std::map<ObjectKey, Memory> memory_;  // of jobs that are in the View
 };

@@ -178,6 +178,23 @@ TEST(ProgressPoller, has_a_bound_on_questions_under_way) {
   EXPECT_EQ(bench.poller.write_interval(), kProgressIntervalMin);
 }
 
+TEST(ProgressPoller, asks_at_another_port_at_once) {
+  Bench bench;
+  TrainingJob job = Bench::job("a");
+  const Pod pod = Bench::rank0("p");
+  bench.look(job, pod);
+  bench.pass(1h, {PollResult::refused, {}});
+  bench.now = *bench.alarm.next();
+  bench.alarm.wake();
+  ASSERT_EQ(bench.source.held.size(), 1U);
+  job.progress_port = 8'080;
+  bench.look(job, pod);
+  bench.source.answer_all(document(7));
+  EXPECT_FALSE(bench.look(job, pod)->document) << "the answer of the port before";
+  bench.pass(3s, document(1));
+  EXPECT_EQ(bench.look(job, pod)->document->step, 1);
+}
+
 TEST(ProgressPoller, listens_to_no_answer_of_an_earlier_pod) {
   Bench bench;
   const TrainingJob job = Bench::job("a");

@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "operator/loop/progress_poller.h"
 #include "tests/loop/world.h"
 
 namespace tj {
@@ -103,6 +105,27 @@ TEST(Progress, shows_the_last_checkpoint_and_stays_when_the_job_has_ended) {
   const int asked = site.progress().asked;
   site.pass(1h);
   EXPECT_EQ(site.progress().asked, asked);
+}
+
+TEST(Progress, of_many_jobs_is_written_in_turn) {
+  constexpr int kJobs = 60;
+  Site site(1);
+  long long step = 0;
+  for (int i = 0; i < kJobs; ++i) {
+    const std::string name = "j" + std::to_string(i);
+    site.create_job(name, 1);
+    site.progress().answer(name, [&] { return PollAnswer{PollResult::read, at_step(++step)}; });
+  }
+  site.pass(15s);  // the first of each is written at once
+  const int before = site.requests(kJobPatch);
+  int most = 0;
+  for (int second = 0; second < 60; ++second) {
+    const int so_far = site.requests(kJobPatch);
+    site.pass(1s);
+    most = std::max(most, site.requests(kJobPatch) - so_far);
+  }
+  EXPECT_LE(most, ProgressPoller::kWritesPerSecondMax + 1);
+  EXPECT_GE(site.requests(kJobPatch) - before, 4 * kJobs);
 }
 
 TEST(Progress, delays_nothing_else) {

@@ -21,7 +21,7 @@ APISERVER = ROOT / "tools/cluster/apiserver"
 CLIENT_RATE = 5000
 READY_SECONDS_MAX = 60
 # At rest it takes some tenths of a core, for probes and leases.
-QUIET_SECONDS, QUIET_CPU = 1, 0.3
+QUIET_SECONDS, QUIET_CPU, QUIET_SECONDS_MAX = 1, 0.3, 300
 
 SCHEDULER_CONFIG = """apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -162,4 +162,4 @@ class Plane:
             time.sleep(QUIET_SECONDS)
             before.append(sum(self.cpu_seconds().values()))
             return before[-1] - before[-2] < QUIET_CPU * QUIET_SECONDS
-        process.until(READY_SECONDS_MAX, "the control plane to come to rest", is_quiet)
+        process.until(QUIET_SECONDS_MAX, "the control plane to come to rest", is_quiet)

@@ -11,11 +11,13 @@ from ours import end_pod
 import api
 import pod_watch
 import process
+import rank0
 
 WAIT_SECONDS_MAX = 900
 POSTS_AT_ONCE = 8
 BACKGROUND = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
 AT_ONCE = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+TELLING = "rank 0 of each job tells its progress"
 NOT_OF_THE_JOB = ("endpoints", "endpointslices", "serviceaccounts", "configmaps", "leases")
 
 _numbers = itertools.count()
@@ -153,25 +155,44 @@ def replaced(watch, began, before, taken):
 
 
 def sample(ours, seconds):
-    """Memory, and what is done in that time while nothing happens to any job."""
+    """Memory, the most of any second in the second half, and what is done in that time while nothing happens to any
+    job."""
     cpu, writes = ours.process.cpu_seconds(), ours.writes()
-    time.sleep(seconds)
+    seen = []
+    for _ in range(seconds):
+        time.sleep(1)
+        seen.append(ours.process.memory_mb())
     written = {key: count - writes.get(key, 0) for key, count in ours.writes().items()
                if count != writes.get(key, 0)}
-    return {"memory_mb": round(ours.process.memory_mb(), 1), "memory_most_mb": round(ours.process.memory_mb("VmHWM"), 1),
+    return {"memory_mb": round(max(seen[seconds // 2:]), 1), "memory_most_mb": round(ours.process.memory_mb("VmHWM"), 1),
             "cpu_percent": round(100 * (ours.process.cpu_seconds() - cpu) / seconds, 2), "seconds": seconds,
             "writes": written, "descriptors": ours.process.descriptors()}
 
 
+def ask_at(plane, ours, namespace, port):
+    """Of all jobs, what the operator asks rank 0 at: a port, or "off"."""
+    patch = {"metadata": {"annotations": {"kubebrain.io/progress-port": str(port)}}}
+    paths = [ours.path(namespace, job["metadata"]["name"]) for job in plane.api.get(ours.path(namespace))["items"]]
+    with concurrent.futures.ThreadPoolExecutor(POSTS_AT_ONCE) as pool:
+        list(pool.map(lambda path: plane.api.patch(path, patch), paths))
+
+
+def until_each(plane, ours, namespace, what, holds):
+    """Waits for something to hold for the status of each job."""
+    process.until(WAIT_SECONDS_MAX, f"each job to {what}", lambda: all(
+        holds(job.get("status", {})) for job in plane.api.get(ours.path(namespace))["items"]), 1)
+
+
 def footprint(plane, ours, jobs, foreign_pods, seconds):
-    """Idle with nothing, with `jobs` running jobs of 8, and with so many pods of others beside them."""
+    """Idle with nothing, with `jobs` running jobs of 8, with so many pods of others beside them, and with a rank 0 in
+    each job that tells how far it is."""
     result = {"no jobs": sample(ours, seconds)}
     workload = Workload(jobs, 8)
     with fresh_namespace(plane) as (namespace, watch):
         post_all(plane, ours.path(namespace), workload.bodies(ours, namespace))
         watch.wait(watch.running, workload.pods, WAIT_SECONDS_MAX)
-        process.until(WAIT_SECONDS_MAX, "each job to be Running", lambda: all(
-            job.get("status", {}).get("phase") == "Running" for job in plane.api.get(ours.path(namespace))["items"]), 1)
+        until_each(plane, ours, namespace, "be Running", lambda status: status.get("phase") == "Running")
+        ask_at(plane, ours, namespace, "off")
         plane.settle()
         result[f"{jobs} running jobs of 8"] = sample(ours, seconds)
         with fresh_namespace(plane) as (elsewhere, foreign):
@@ -185,6 +206,11 @@ def footprint(plane, ours, jobs, foreign_pods, seconds):
             plane.settle()
             result[f"and {foreign_pods} pods of others"] = sample(ours, seconds)
             empty(plane, elsewhere)
+        with rank0.answering() as port:
+            ask_at(plane, ours, namespace, port)
+            until_each(plane, ours, namespace, "tell its progress", lambda status: "progress" in status)
+            # The first of them are told at once; what that took is to be given back by the second half.
+            result[TELLING] = sample(ours, 2 * seconds)
         empty(plane, namespace, ours.path)
     return result
 
