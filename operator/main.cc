@@ -32,7 +32,7 @@ using boost::asio::io_context;
 constexpr std::chrono::seconds kStopMax{5};
 constexpr std::chrono::milliseconds kStopCheck{20};
 // A list, and a burst of jobs, need many times what is kept of them.
-constexpr std::chrono::seconds kTrimInterval{30};
+constexpr std::chrono::seconds kTrimInterval{10};
 
 int fail(const Error& error, int code) {
   std::fprintf(stderr, "trainingjob-operator: %s\n", describe(error).c_str());

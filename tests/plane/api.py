@@ -5,8 +5,10 @@ import pathlib
 import re
 import ssl
 import threading
+import time
 
 CALL_SECONDS_MAX = 60
+IDLE_SECONDS_MAX = 20  # the server closes a connection that is idle, and a POST must not be sent twice
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
@@ -35,6 +37,9 @@ class Api:
         connection = getattr(self.local, "connection", None)
         if connection is None:
             connection = self.local.connection = self.connect()
+        elif time.monotonic() > self.local.used + IDLE_SECONDS_MAX:
+            connection.close()  # the request opens it again
+        self.local.used = time.monotonic()
         try:
             connection.request(method, path, body, {"Content-Type": content_type} if body else {})
             response = connection.getresponse()
