@@ -53,10 +53,6 @@ std::optional<GroupMemory> memory_of_group(const fs::path& group) {
   return std::nullopt;
 }
 
-bool lists_memory(const std::string& controllers) {
-  return ("," + controllers + ",").find(",memory,") != std::string::npos;
-}
-
 std::optional<std::uint64_t> available_memory() {
   std::ifstream stream("/proc/meminfo");
   std::string name, unit;
@@ -115,21 +111,10 @@ void time_writes(DiskFacts& facts, const fs::path& folder) {
 
 std::optional<GroupMemory> group_memory(const CgroupFiles& files) {
   std::optional<GroupMemory> tightest;
-  std::ifstream membership(files.membership);
-  // Each line is "<number>:<controllers>:/<path>"; v2 has number 0 and no controllers.
-  for (std::string line; std::getline(membership, line);) {
-    const auto first = line.find(':');
-    const auto second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    if (!controllers.empty() && !lists_memory(controllers)) continue;
-    const fs::path mount = controllers.empty() ? files.mount : files.mount / controllers;
-    // A container sees its own group at the mount, whatever its path says.
-    for (fs::path group = fs::path(line.substr(second + 1)).relative_path();;
-         group = group.parent_path()) {
-      const auto own = memory_of_group(mount / group);
+  for (const auto& [controllers, levels] : control_groups(files, "memory")) {
+    for (const auto& level : levels) {
+      const auto own = memory_of_group(files.mount / controllers / level);
       if (own && (!tightest || own->limit_bytes < tightest->limit_bytes)) tightest = own;
-      if (group.empty()) break;
     }
   }
   return tightest;

@@ -63,22 +63,6 @@ std::optional<double> cores_of_group(const fs::path& group) {
   }
 }
 
-/// The tightest quota from `group` up to the mount. A container sees its own group at the mount,
-/// whatever its path says.
-std::optional<double> tightest(const fs::path& mount, fs::path group) {
-  std::optional<double> cores;
-  for (;;) {
-    const auto own = cores_of_group(mount / group);
-    if (own) cores = cores ? std::min(*cores, *own) : *own;
-    if (group.empty()) return cores;
-    group = group.parent_path();
-  }
-}
-
-bool lists_cpu(const std::string& controllers) {
-  return ("," + controllers + ",").find(",cpu,") != std::string::npos;
-}
-
 }  // namespace
 
 int visible_gpus(const EnvLookup& lookup, const fs::path& dev) {
@@ -93,19 +77,12 @@ int visible_gpus(const EnvLookup& lookup, const fs::path& dev) {
 
 std::optional<int> quota_cores(const CgroupFiles& files) {
   std::optional<double> cores;
-  std::ifstream membership(files.membership);
-  // Each line is "<number>:<controllers>:/<path>"; v2 has number 0 and no controllers.
-  for (std::string line; std::getline(membership, line);) {
-    const auto first = line.find(':');
-    const auto second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string group = fs::path(line.substr(second + 1)).relative_path().string();
-    const bool is_v2 = controllers.empty();
-    if (!is_v2 && !lists_cpu(controllers)) continue;
+  for (const auto& [controllers, levels] : control_groups(files, "cpu")) {
     for (const std::string& mounted : {std::string(), controllers, std::string("cpu")}) {
-      const auto found = tightest(files.mount / mounted, group);
-      if (found) cores = cores ? std::min(*cores, *found) : *found;
+      for (const auto& level : levels) {
+        const auto own = cores_of_group(files.mount / mounted / level);
+        if (own) cores = cores ? std::min(*cores, *own) : *own;
+      }
     }
   }
   if (!cores) return std::nullopt;

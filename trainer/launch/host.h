@@ -5,6 +5,7 @@
 
 #include "contract/launch_env.h"
 #include "contract/result.h"
+#include "trainer/launch/control_groups.h"
 #include "trainer/launch/identity.h"
 
 namespace tj::trainer {
@@ -12,12 +13,6 @@ namespace tj::trainer {
 /// GPUs a process may use: the entries of CUDA_VISIBLE_DEVICES when it is set (CUDA stops at the
 /// first -1), else the device nodes nvidia0, nvidia1, ... in `dev`.
 int visible_gpus(const EnvLookup& lookup, const std::filesystem::path& dev = "/dev");
-
-/// Where the kernel says how much CPU time a control group may use; other places only in tests.
-struct CgroupFiles {
-  std::filesystem::path membership = "/proc/self/cgroup";
-  std::filesystem::path mount = "/sys/fs/cgroup";
-};
 
 /// Whole cores of the tightest CPU quota above this process (cgroup v1 and v2), at least 1; absent
 /// without a quota.

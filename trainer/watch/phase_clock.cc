@@ -31,11 +31,6 @@ void PhaseClock::step_done(std::int64_t step) {
   moved();
 }
 
-void PhaseClock::beat() {
-  const std::scoped_lock lock(mutex_);
-  moved();
-}
-
 PhaseClock::Scope PhaseClock::collective(const char* name) {
   {
     const std::scoped_lock lock(mutex_);

@@ -45,8 +45,6 @@ class PhaseClock {
   void enter(Phase phase);
   /// `step` optimizer steps are finished.
   void step_done(std::int64_t step);
-  /// Still moving: a pass, a batch, a file.
-  void beat();
 
   /// Adds its own life time to the section; a collective counts as a section of that name.
   class Scope {

@@ -1,17 +1,27 @@
 #include "trainer/watch/process_state.h"
 
 #include <fstream>
+#include <iterator>
+#include <sstream>
 #include <string>
 
 namespace tj::trainer {
 
-std::optional<char> process_state(pid_t pid) {
+/// "pid (name) state ppid pgrp ..."; the name may hold spaces, brackets and line ends.
+std::optional<ProcessStat> process_stat(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string line;
-  if (!std::getline(file, line)) return std::nullopt;
-  const auto name_end = line.rfind(')');  // the name may hold spaces and brackets
-  if (name_end == std::string::npos || name_end + 2 >= line.size()) return std::nullopt;
-  return line[name_end + 2];
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const auto name_end = text.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  ProcessStat stat;
+  std::istringstream fields(text.substr(name_end + 1));
+  if (!(fields >> stat.state >> stat.parent >> stat.group)) return std::nullopt;
+  return stat;
+}
+
+std::optional<char> process_state(pid_t pid) {
+  const auto stat = process_stat(pid);
+  return stat ? std::optional(stat->state) : std::nullopt;
 }
 
 }  // namespace tj::trainer

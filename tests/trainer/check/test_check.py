@@ -16,10 +16,13 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import nodes  # noqa: E402
+from processes import ProcessTest, environment_of_a_program  # noqa: E402
+
 ENGINE = pathlib.Path(os.environ["TJ_ENGINE"])
 TRAINER = ENGINE.with_name("trainer")
 GOLDEN = pathlib.Path(__file__).resolve().parent.parent.parent / "golden" / "check"
-SECONDS_MAX = 120  # of one run; a build machine may be busy
 TEXT = "the quick brown fox jumps over the lazy dog and runs away. " * 400
 PORT = 29500  # free in a network of its own
 
@@ -42,38 +45,17 @@ def normalised(text):
     return text
 
 
-class CheckTest(unittest.TestCase):
+class CheckTest(ProcessTest):
+    SECONDS_MAX = 120
     maxDiff = None
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tj-check-", dir="/tmp"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
-    def environment(self, more):
-        kept = ("PATH", "HOME", "LD_LIBRARY_PATH")
-        environment = {name: os.environ[name] for name in kept if name in os.environ}
-        environment.update(OMP_NUM_THREADS="1", TRAININGJOB_TERMINATION_LOG=str(self.folder / "words"))
-        environment.update(more)
-        return environment
-
     def start(self, *flags, within=(), program=TRAINER, command="check", **variables):
-        process = subprocess.Popen(
-            [*within, program, command, *map(str, flags)], env=self.environment(variables),
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )
-        self.addCleanup(self.end, process)
-        return process
-
-    @staticmethod
-    def end(process):
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
-
-    def finish(self, process, code=0):
-        out, err = process.communicate(timeout=SECONDS_MAX)
-        self.assertEqual(process.returncode, code, f"stdout:\n{out}\nstderr:\n{err}")
-        return out, err
+        words = {"TRAININGJOB_TERMINATION_LOG": str(self.folder / "words")}
+        return self.spawn([*within, program, command, *map(str, flags)], environment_of_a_program(**(words | variables)))
 
     def check(self, *flags, code=0, **start):
         return self.finish(self.start(*flags, **start), code)[0]
@@ -168,41 +150,25 @@ class Pair(CheckTest):
 
     def setUp(self):
         super().setUp()
-        self.nodes = [self.network(), self.network()]
-        subprocess.run(
-            ["ip", "link", "add", "eth0", "netns", str(self.nodes[0]), "type", "veth",
-             "peer", "name", "eth0", "netns", str(self.nodes[1])], check=True,
-        )
-        for node, name in enumerate("ab"):
-            self.shell(node, f"ip link set lo up && ip addr add 10.0.0.{node + 1}/24 dev eth0 && ip link set eth0 up")
-
-    def network(self):
-        holder = subprocess.Popen(
-            ["unshare", "--net", "sh", "-c", "echo ready && exec cat"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )
-        self.addCleanup(holder.wait)
-        self.addCleanup(holder.stdout.close)
-        self.addCleanup(holder.stdin.close)  # ends it
-        self.assertEqual(holder.stdout.readline(), "ready\n")
-        return holder.pid
+        self.nodes = nodes.Nodes()
+        self.addCleanup(self.nodes.close)
 
     def within(self, node):
-        return ("nsenter", "--target", str(self.nodes[node]), "--net")
+        return self.nodes.within(node)
 
     def shell(self, node, script):
-        subprocess.run([*self.within(node), "sh", "-c", script], check=True)
+        self.nodes.run(node, script)
 
     def start_node(self, node, *flags, **more):
         variables = {
-            "WORLD_SIZE": "2", "RANK": str(node), "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": str(PORT),
+            "WORLD_SIZE": "2", "RANK": str(node), "MASTER_ADDR": nodes.ADDRESSES[0], "MASTER_PORT": str(PORT),
             "NODE_NAME": f"node-{'ab'[node]}", **more,
         }
         return self.start(*flags, within=self.within(node), **variables)
 
     def check_pair(self, *flags, codes=(0, 0)):
-        nodes = [self.start_node(node, *flags) for node in (0, 1)]
-        return [self.finish(process, code)[0] for process, code in zip(nodes, codes)]
+        pair = [self.start_node(node, *flags) for node in (0, 1)]
+        return [self.finish(process, code)[0] for process, code in zip(pair, codes)]
 
     def slow(self, rate):
         for node in (0, 1):
@@ -249,8 +215,8 @@ class Pair(CheckTest):
             self.shell(node, "ip link add docker0 type veth peer name docker1 && ip link set docker1 up && "
                              "ip addr add 172.17.0.1/16 dev docker0 && ip link set docker0 up")
         flags = ("--rendezvous-timeout-seconds", 3)
-        nodes = [self.start_node(node, *flags, GLOO_SOCKET_IFNAME="docker0") for node in (0, 1)]
-        outs = [self.finish(process, 69)[0] for process in nodes]
+        pair = [self.start_node(node, *flags, GLOO_SOCKET_IFNAME="docker0") for node in (0, 1)]
+        outs = [self.finish(process, 69)[0] for process in pair]
         unmet = r"(?m)^retry  (rendezvous|engine) .*\n"  # which of Gloo's connections fails first is chance
         for out in outs:
             self.assertRegex(out, unmet)
@@ -279,9 +245,9 @@ class Pair(CheckTest):
         at = whole.index(bytes.fromhex(text.rsplit(" ", 1)[1]))
         (other / "trainer-engine").write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         (other / "trainer-engine").chmod(0o755)
-        nodes = [self.start_node(0), self.start_node(1, program=other / "trainer")]
-        out, _ = self.finish(nodes[0])
-        self.finish(nodes[1])
+        pair = [self.start_node(0), self.start_node(1, program=other / "trainer")]
+        out, _ = self.finish(pair[0])
+        self.finish(pair[1])
         versions = [line for line in normalised(out).splitlines() if re.match(r"\w+ +versions ", line)]
         self.assertEqual(len(versions), 1)
         self.assertRegex(versions[0], r"^warn .*build ID at worker 0 \(node-a\), but worker 1 \(node-b\) has ID$")
@@ -291,7 +257,7 @@ class Pair(CheckTest):
         self.assertIn("waits for rank 0", process.stderr.readline())
         process.send_signal(signal.SIGTERM)
         self.finish(process, 75)
-        left = subprocess.run(["pgrep", "-f", "trainer-engine check", "--nslist", "net", "--ns", str(self.nodes[1])],
+        left = subprocess.run(["pgrep", "-f", "trainer-engine check", "--nslist", "net", "--ns", str(self.nodes.holders[1].pid)],
                               stdout=subprocess.PIPE, text=True, check=False)
         self.assertEqual(left.stdout, "")
 

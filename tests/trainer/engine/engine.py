@@ -6,12 +6,13 @@ import pathlib
 import shutil
 import socket
 import struct
-import subprocess
+import sys
 import tempfile
-import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from processes import ProcessTest, environment_of_a_program  # noqa: E402
 
 ENGINE = os.environ.get("TJ_ENGINE", "")
-SECONDS_MAX = 240  # of one run; a build machine may be busy
 
 # A few words in a fixed order: quick to learn, as compressible as it gets without being constant.
 TEXT = "the quick brown fox jumps over the lazy dog and runs away. " * 400
@@ -27,7 +28,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-class EngineTest(unittest.TestCase):
+class EngineTest(ProcessTest):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tj-engine-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
@@ -38,10 +39,8 @@ class EngineTest(unittest.TestCase):
         self.port = free_port()
 
     def environment(self, rank, world_size, **more):
-        kept = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH")
-        environment = {name: os.environ[name] for name in kept if name in os.environ}
-        environment["OMP_NUM_THREADS"] = "1"
-        environment["TRAININGJOB_TERMINATION_LOG"] = str(self.folder / f"words-{rank}")
+        words = {"TRAININGJOB_TERMINATION_LOG": str(self.folder / f"words-{rank}")}
+        environment = environment_of_a_program("TMPDIR", **words)
         if world_size > 1:
             environment.update(
                 WORLD_SIZE=str(world_size), RANK=str(rank), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(self.port)
@@ -52,28 +51,7 @@ class EngineTest(unittest.TestCase):
     def start(self, *flags, rank=0, world_size=1, environment=None, within=(), **popen):
         """`within`: a command that runs another one, such as nsenter."""
         command = [*within, ENGINE, "train", "--data", str(self.data), "--out", str(self.out), *map(str, flags)]
-        process = subprocess.Popen(
-            command,
-            env=self.environment(rank, world_size, **(environment or {})),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            **popen,
-        )
-        self.addCleanup(self.end, process)
-        return process
-
-    @staticmethod
-    def end(process):
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
-
-    def finish(self, process, code=0):
-        """Waits, and returns (stdout, stderr) after a check of the exit code."""
-        out, err = process.communicate(timeout=SECONDS_MAX)
-        self.assertEqual(process.returncode, code, f"stdout:\n{out}\nstderr:\n{err}")
-        return out, err
+        return self.spawn(command, self.environment(rank, world_size, **(environment or {})), **popen)
 
     def train(self, *flags, code=0, **start):
         return self.finish(self.start(*flags, **start), code)

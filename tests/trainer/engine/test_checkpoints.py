@@ -9,7 +9,7 @@ import shutil
 import signal
 import time
 
-from engine import REPORTS, SECONDS_MAX, EngineTest, free_port, tensors_of
+from engine import REPORTS, EngineTest, free_port, tensors_of
 
 SMALL = ("--layers", 2, "--width", 32, "--heads", 2, "--seq-len", 32, "--batch-size", 8)
 # Large enough for a save that a test can see: 3.2 million parameters, 38 MB.
@@ -20,10 +20,10 @@ SHARDS = ["00001-of-00002.safetensors", "00002-of-00002.safetensors"]
 class Checkpoints(EngineTest):
     def wait_for(self, condition, process, what):
         """Polls until the condition holds while the process lives; its output is drained meanwhile."""
-        deadline = time.monotonic() + SECONDS_MAX
+        deadline = time.monotonic() + self.SECONDS_MAX
         said = b""
         while not condition():
-            self.assertLess(time.monotonic(), deadline, f"{what}: not within {SECONDS_MAX} s")
+            self.assertLess(time.monotonic(), deadline, f"{what}: not within {self.SECONDS_MAX} s")
             if select.select([process.stdout], [], [], 0.001)[0]:
                 chunk = os.read(process.stdout.fileno(), 65536)
                 said += chunk

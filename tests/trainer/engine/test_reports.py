@@ -13,7 +13,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from engine import ENGINE, SECONDS_MAX, EngineTest, free_port
+from engine import ENGINE, EngineTest, free_port
 
 SMALL = ("--layers", 2, "--width", 32, "--heads", 2, "--seq-len", 32, "--batch-size", 8)
 ENDLESS = (*SMALL, "--steps", 1_000_000, "--log-every", 50)
@@ -31,7 +31,7 @@ class ReportTest(EngineTest):
 
     def until(self, process, condition):
         """Asks /progress until the condition holds for the answer."""
-        deadline = time.monotonic() + SECONDS_MAX
+        deadline = time.monotonic() + self.SECONDS_MAX
         while time.monotonic() < deadline:
             if process.poll() is not None:
                 self.fail(f"it has ended: {process.communicate()}")

@@ -19,7 +19,9 @@ import threading
 import time
 from collections.abc import Callable
 
-import nodes
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import nodes  # noqa: E402
+from processes import environment_of_a_program  # noqa: E402
 
 TRAINER = os.environ.get("TJ_TRAINER", "")
 TEXT = "the quick brown fox jumps over the lazy dog and runs away. " * 400
@@ -36,9 +38,8 @@ class Rank:
     """A worker's launcher and all that it says, with the time of each line."""
 
     def __init__(self, place, folder, rank, attempt, out, more=()):
-        environment = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
-        environment.update(
-            OMP_NUM_THREADS="1", WORLD_SIZE="2", RANK=str(rank), MASTER_ADDR=nodes.ADDRESSES[0], MASTER_PORT="29500",
+        environment = environment_of_a_program(
+            "TMPDIR", WORLD_SIZE="2", RANK=str(rank), MASTER_ADDR=nodes.ADDRESSES[0], MASTER_PORT="29500",
             NODE_NAME=f"node-{'ab'[rank]}", TRAININGJOB_ATTEMPT=str(attempt), CUDA_VISIBLE_DEVICES="",
             TRAININGJOB_TERMINATION_LOG=str(folder / f"words-{rank}"),
         )

@@ -32,7 +32,7 @@ void wait_still(const PhaseClock& clock, double seconds) {
 TEST(PhaseClock, stands_still_until_something_happens) {
   PhaseClock clock;
   wait_still(clock, 0.02);
-  clock.beat();
+  clock.step_done(1);
   EXPECT_LT(clock.seen().still_seconds, 0.02);
   wait_still(clock, 0.02);
   { const auto timed = clock.time(Section::data); }
@@ -43,7 +43,7 @@ TEST(PhaseClock, adds_up_each_section) {
   PhaseClock clock;
   for (int pass = 0; pass < 2; ++pass) {
     const auto timed = clock.time(Section::forward);
-    clock.beat();
+    clock.enter(Phase::step);
     wait_still(clock, 0.01);
   }
   {

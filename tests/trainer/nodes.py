@@ -1,10 +1,10 @@
-"""Two nodes on one machine: network namespaces with a cable between them, which can be cut or made bad."""
+"""Two nodes on one machine: network namespaces with a cable (eth0) between them, which can be cut or made bad."""
 
 import os
 import subprocess
 import sys
 
-ADDRESSES = ("10.77.0.1", "10.77.0.2")
+ADDRESSES = ("10.0.0.1", "10.0.0.2")
 
 
 def become_root():
@@ -20,12 +20,12 @@ class Nodes:
         self.holders = [self.hold() for _ in ADDRESSES]
         first, second = (str(holder.pid) for holder in self.holders)
         subprocess.run(
-            ["nsenter", "--target", first, "--net", "ip", "link", "add", "cable", "type", "veth", "peer", "name", "cable",
+            ["nsenter", "--target", first, "--net", "ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0",
              "netns", second],
             check=True,
         )
         for node, address in enumerate(ADDRESSES):
-            self.run(node, f"ip link set lo up && ip address add {address}/24 dev cable && ip link set cable up")
+            self.run(node, f"ip link set lo up && ip address add {address}/24 dev eth0 && ip link set eth0 up")
 
     @staticmethod
     def hold():
@@ -45,11 +45,11 @@ class Nodes:
     def cut(self):
         """Packets are lost without a word, as in a cable that is pulled out behind a switch."""
         for node in range(len(ADDRESSES)):
-            self.run(node, "iptables -A INPUT -i cable -j DROP")
+            self.run(node, "iptables -A INPUT -i eth0 -j DROP")
 
     def lose(self, share):
         for node in range(len(ADDRESSES)):
-            self.run(node, f"iptables -A INPUT -i cable -m statistic --mode random --probability {share} -j DROP")
+            self.run(node, f"iptables -A INPUT -i eth0 -m statistic --mode random --probability {share} -j DROP")
 
     def mend(self):
         for node in range(len(ADDRESSES)):

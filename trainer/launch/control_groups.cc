@@ -1,0 +1,37 @@
+#include "trainer/launch/control_groups.h"
+
+#include <fstream>
+
+namespace tj::trainer {
+namespace {
+namespace fs = std::filesystem;
+
+bool lists(const std::string& controllers, std::string_view wanted) {
+  return ("," + controllers + ",").find("," + std::string(wanted) + ",") != std::string::npos;
+}
+
+std::vector<fs::path> levels_from(fs::path group) {
+  std::vector<fs::path> levels{group};
+  while (!group.empty()) levels.push_back(group = group.parent_path());
+  return levels;
+}
+
+}  // namespace
+
+std::vector<ControlGroup> control_groups(const CgroupFiles& files, std::string_view controller) {
+  std::vector<ControlGroup> groups;
+  std::ifstream membership(files.membership);
+  // Each line is "<number>:<controllers>:/<path>"; v2 has number 0 and no controllers.
+  for (std::string line; std::getline(membership, line);) {
+    const auto first = line.find(':');
+    const auto second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    if (!controllers.empty() && !lists(controllers, controller)) continue;
+    groups.push_back({.controllers = controllers,
+                      .levels = levels_from(fs::path(line.substr(second + 1)).relative_path())});
+  }
+  return groups;
+}
+
+}  // namespace tj::trainer
