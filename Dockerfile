@@ -14,7 +14,8 @@ COPY . .
 RUN cmake --preset release -DTJ_TRAINER=OFF \
  && cmake --build --preset release --target trainingjob-operator \
  && install -D -s -t /out/bin $(find build/release -type f -executable -name trainingjob-operator) \
- && tools/runtime-packages /out/bin/trainingjob-operator >/out/packages
+ && tools/runtime-packages /out/bin/trainingjob-operator >/out/packages \
+ && rm -rf build
 
 FROM toolchain AS build-trainer
 COPY . .
@@ -22,7 +23,8 @@ RUN cmake --preset release -DTJ_OPERATOR=OFF \
  && cmake --build --preset release --target trainer trainer-engine trainer_nccl \
  && install -D -s -t /out/bin $(find build/release -type f -executable -name 'trainer*' ! -name '*.*') build/release/trainer/libtrainer_nccl.so \
  && tools/runtime-packages /out/bin/* >/out/packages \
- && mkdir -p /out/lib && cp /cache/libtorch-*/lib/*.so* /out/lib/
+ && mkdir -p /out/lib && cp /cache/libtorch-*/lib/*.so* /out/lib/ \
+ && rm -rf build
 
 FROM ${BASE} AS operator
 COPY --from=build-operator /out/packages /usr/share/trainingjob/packages

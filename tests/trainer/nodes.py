@@ -8,9 +8,11 @@ ADDRESSES = ("10.0.0.1", "10.0.0.2")
 
 
 def become_root():
-    """Whoever is not root plays root in a user namespace, where networks can be made, too."""
-    if os.geteuid() != 0:
-        os.execvp("unshare", ["unshare", "--user", "--map-root-user", sys.executable, *sys.argv])
+    """Mounts that we make end with us. Whoever is not root plays root in a user namespace, where networks can be made, too."""
+    if os.environ.pop("TJ_NODES", None) is None:
+        user = ("--user", "--map-root-user") if os.geteuid() != 0 else ()
+        command = ["unshare", *user, "--mount", sys.executable, *sys.argv]
+        os.execvpe("unshare", command, {**os.environ, "TJ_NODES": "1"})
 
 
 class Nodes:

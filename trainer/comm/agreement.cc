@@ -34,7 +34,7 @@ std::optional<Failure> agree(Communicator& communicator, const std::optional<Fai
   const auto line_end = words.find('\n');
   return Failure{.exit_code = static_cast<int>(*first),
                  .reason = words.substr(0, line_end),
-                 .message = "rank " + std::to_string(rank) + ": " + words.substr(line_end + 1)};
+                 .message = communicator.named(rank) + ": " + words.substr(line_end + 1)};
 }
 
 std::vector<double> sum_over_ranks(Communicator& communicator, const std::vector<double>& mine) {

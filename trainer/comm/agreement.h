@@ -9,7 +9,7 @@
 
 namespace tj::trainer {
 
-/// Collective. The failure of the lowest rank that has one, in the others' words "rank 1: ...";
+/// Collective. The failure of the lowest rank that has one, in the others' words "rank 1 on node b: ...";
 /// none when none has.
 std::optional<Failure> agree(Communicator& communicator, const std::optional<Failure>& mine);
 

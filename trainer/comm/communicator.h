@@ -46,6 +46,8 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
+  /// "rank 1 on node b"
+  virtual std::string named(int rank) const = 0;
   /// Collectives: every rank calls them in the same order. PeerLostError when a rank went away.
   virtual void all_reduce_sum(at::Tensor& tensor) = 0;
   virtual void broadcast(at::Tensor& tensor, int root) = 0;

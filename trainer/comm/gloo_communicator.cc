@@ -60,6 +60,7 @@ class GlooCommunicator final : public Communicator {
 
   int rank() const override { return options_.rank; }
   int world_size() const override { return options_.world_size; }
+  std::string named(int rank) const override { return peers_.named(rank); }
 
   void all_reduce_sum(at::Tensor& tensor) override {
     count(tensor.numel(), tensor.element_size(), 2);
@@ -156,7 +157,7 @@ class GlooCommunicator final : public Communicator {
     const bool is_of_network =
         what.find("gloo/") != std::string::npos || what.find("NCCL") != std::string::npos;
     if (!is_of_network) return;
-    throw PeerLostError(peers_.describe_loss(what));
+    throw PeerLostError(peers_.describe_loss(what, options_.clock->seen()));
   }
 
   void finish() noexcept override { peers_.part(); }

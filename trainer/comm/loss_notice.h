@@ -12,7 +12,7 @@ namespace tj::trainer {
 struct LossNotice {
   int rank = -1;        // to blame; -1: no single one is known
   std::string reason;   // of the outcome of that rank: "Hung", "BadData", ...
-  std::string message;  // "rank 2 on node b was lost"
+  std::string message;  // "rank 2 on node b was lost, in phase step after step 12"
 };
 
 /// Throws what the store throws. Returns what is settled: `mine`, or that of an earlier one.

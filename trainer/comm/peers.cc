@@ -42,6 +42,15 @@ bool has_ended(int pid) {
   return !state || *state == 'Z' || *state == 'X';
 }
 
+/// Gloo's text without its source line: ": Connection closed by peer [10.0.0.2]:40000".
+std::string network_text(const std::string& cause) {
+  const auto source = cause.find("gloo/");
+  const auto end = source == std::string::npos ? source : cause.find("] ", source);
+  if (end == std::string::npos) return "";
+  const auto begin = end + 2;
+  return ": " + cause.substr(begin, cause.find('\n', begin) - begin);
+}
+
 }  // namespace
 
 Peers::Peers(c10::intrusive_ptr<c10d::Store> store, int rank, int world_size)
@@ -115,15 +124,18 @@ std::string Peers::suspect(const std::string& cause) const {
   return "one of the other " + std::to_string(world_size_ - 1) + " ranks";
 }
 
-std::string Peers::describe_loss(const std::string& cause) noexcept {
+std::string Peers::describe_loss(const std::string& cause, const Seen& seen) noexcept {
   try {
     store_->setTimeout(kStoreTimeout);
     auto notice = settled_loss(*store_);
-    if (!notice) notice = settle_loss(*store_, {.message = suspect(cause) + " was lost"});
+    if (!notice) {
+      const std::string lost = suspect(cause) + " was lost, in " + phase_text(seen);
+      notice = settle_loss(*store_, {.message = lost + network_text(cause)});
+    }
     acknowledge_loss(*store_, rank_, world_size_);
     return notice->message;
   } catch (const std::exception&) {
-    return "rank 0 was lost, and the store with it";
+    return named(0) + " was lost, in " + phase_text(seen) + ", and the store with it";
   }
 }
 

@@ -31,8 +31,10 @@ class Peers {
   /// same on every rank.
   std::string describe_differences() const;
 
-  /// "rank 2 on node b was lost", after a collective failed with `cause`. Never throws.
-  std::string describe_loss(const std::string& cause) noexcept;
+  std::string named(int rank) const;
+  /// "rank 2 on node b was lost, in phase step after step 12: connection closed by peer", after a
+  /// collective of this rank failed with `cause` where its clock was. Never throws.
+  std::string describe_loss(const std::string& cause, const Seen& seen) noexcept;
   /// By rank, for the watchdog.
   std::vector<Watchdog::Peer> seen_from_here() const;
   /// Meets the others for the last time: returns when all have come, or after a bound. Never
@@ -49,7 +51,6 @@ class Peers {
     std::string why;
     int pid = 0;
   };
-  std::string named(int rank) const;
   std::string suspect(const std::string& cause) const;
   bool wait_for_count(const std::string& key, int count, std::chrono::seconds limit);
 

@@ -26,6 +26,7 @@ class SingleCommunicator final : public Communicator {
  public:
   int rank() const override { return 0; }
   int world_size() const override { return 1; }
+  std::string named(int rank) const override { return "rank " + std::to_string(rank); }
   void all_reduce_sum(at::Tensor&) override {}
   void broadcast(at::Tensor&, int) override {}
   void exchange(const at::Tensor&, at::Tensor&, int) override {}  // there is no peer

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -18,6 +19,11 @@ class MappedFile {
   static Result<MappedFile> open(const std::filesystem::path& path);
 
   std::span<const std::uint8_t> bytes() const { return bytes_; }
+
+  /// Brings in what holds these bytes, which must lie inside the file, and returns the first one
+  /// that can't be read: the file was cut since it was opened, or its disk fails. To touch it
+  /// otherwise ends the process (SIGBUS).
+  std::optional<std::size_t> first_unreadable(std::size_t begin, std::size_t count) const;
 
   MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
   MappedFile& operator=(MappedFile&&) = delete;

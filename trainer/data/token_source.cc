@@ -235,6 +235,19 @@ Result<void> TokenSource::read(std::int64_t offset, std::span<std::int32_t> toke
   return {};
 }
 
+Result<void> TokenSource::require_readable(const Shard& shard, std::int64_t begin,
+                                           std::int64_t count) {
+  const auto first = static_cast<std::size_t>(begin);
+  const auto left = shard.file.bytes().size() - first;
+  const auto at =
+      shard.file.first_unreadable(first, std::min(static_cast<std::size_t>(count), left));
+  if (!at) return {};
+  return Error{.code = Code::invalid,
+               .message = "can't be read at byte " + std::to_string(*at) +
+                          ": the file has been cut since training began, or its disk fails",
+               .subject = shard.path.string()};
+}
+
 Result<void> TokenSource::read_from(const Shard& shard, std::int64_t position,
                                     std::span<std::int32_t> tokens) const {
   if (tokens.empty()) return {};
@@ -245,12 +258,16 @@ Result<void> TokenSource::read_from(const Shard& shard, std::int64_t position,
     for (auto chunk = position * width / kChunk; chunk <= last * width / kChunk; ++chunk) {
       auto& is_good = shard.chunk_is_good[static_cast<std::size_t>(chunk)];
       if (is_good.load(std::memory_order_relaxed)) continue;
+      const auto there = require_readable(shard, layout.first_byte + chunk * kChunk, kChunk);
+      if (!there) return there;
       const auto checked = check_token_chunk(shard.file.bytes(), shard.path.string(), chunk);
       if (!checked) return checked;
       is_good.store(true, std::memory_order_relaxed);
     }
   }
   const std::int64_t begin = layout.first_byte + position * width;
+  const auto bytes = static_cast<std::int64_t>(tokens.size()) * width;
+  if (const auto there = require_readable(shard, begin, bytes); !there) return there;
   const auto largest = copy_tokens(shard.file.bytes().data() + begin, layout.token_bytes, tokens);
   if (largest < ids_end_) return {};
   for (std::size_t i = 0;; ++i) {

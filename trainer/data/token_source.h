@@ -62,6 +62,7 @@ class TokenSource {
   Result<void> add_text(const std::filesystem::path& folder);
   Result<void> add_tokens(const std::filesystem::path& file);
   Result<void> add(const std::filesystem::path& path, MappedFile file, const TokenLayout& layout);
+  static Result<void> require_readable(const Shard& shard, std::int64_t begin, std::int64_t count);
   Result<void> read_from(const Shard& shard, std::int64_t position,
                          std::span<std::int32_t> tokens) const;
 

@@ -22,4 +22,8 @@ struct ControlGroup {
 /// mount, whatever its path says, so that the mount is always the last level.
 std::vector<ControlGroup> control_groups(const CgroupFiles& files, std::string_view controller);
 
+/// How many processes of this process's group the kernel has killed so far because its limit of
+/// memory was reached. 0 where that is not told.
+long long out_of_memory_kills(const CgroupFiles& files = {});
+
 }  // namespace tj::trainer

@@ -53,7 +53,7 @@ constexpr std::string_view kLaunchHelp = R"(trainer launch: turns this worker in
 
   --grace-seconds S  time from SIGTERM to SIGKILL when processes must stop (default 30)
   --frozen-seconds S a process that a signal (SIGSTOP) has stopped for so long is killed, as the
-                     others wait for it; 0: never (default 8)
+                     others wait for it; 0: never (default 9)
   --max-restarts N   start all processes of this worker again after a failure, N times at most
                      (default 0); for use without a cluster, where no operator does it
 )";

@@ -13,7 +13,8 @@
 namespace tj::trainer {
 
 inline constexpr std::chrono::seconds kGraceDefault{30};
-inline constexpr std::chrono::seconds kFrozenDefault{8};
+/// After the others' limit of silence, so that they say that it is frozen, and not that it is gone.
+inline constexpr std::chrono::seconds kFrozenDefault{9};
 inline constexpr int kGraceSecondsMax = 86400;
 inline constexpr int kRestartsMax = 1000;
 inline constexpr std::chrono::seconds kCheckWaitDefault{60};

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "contract/names.h"
+#include "trainer/launch/control_groups.h"
 #include "trainer/launch/descendants.h"
 #include "trainer/launch/line_relay.h"
 #include "trainer/launch/spawn.h"
@@ -78,6 +79,7 @@ class Supervisor {
   std::set<pid_t> asked_groups_;    // process groups that got a stop signal as a whole
   std::set<pid_t> asked_strays_;    // processes that got one alone
   bool strays_may_be_new_ = false;  // a process ended, so its children may be ours now
+  const long long kills_before_ = out_of_memory_kills();
   LaunchEnd end_;
 };
 
@@ -118,6 +120,9 @@ bool Supervisor::reap() {
 void Supervisor::note_end(Worker& worker, int wait_status) {
   worker.alive = false;
   const int code = exit_code_of(wait_status);
+  if (code == exit_code::kSignalBase + SIGKILL && worker.cause.empty() &&
+      out_of_memory_kills() > kills_before_)
+    worker.cause = "the kernel killed it: its control group is out of memory";
   const ProcessEnd end{.env = worker.env,
                        .pid = worker.pid,
                        .exit_code = code,

@@ -34,7 +34,7 @@ void notice(int signal) {
 
 [[noreturn]] void end_when_asked() {
   while (::sem_wait(&arrived) != 0) {}
-  const Failure failure = interrupted_early(caught);
+  const Failure failure = interrupted_early(asked_by(caught));
   Outcome outcome{.reason = failure.reason, .message = failure.message};
   {
     const std::scoped_lock lock(identity().mutex);
@@ -65,12 +65,12 @@ void introduce_for_stop(const ProcessEnv& env) {
   identity().attempt = env.attempt;
 }
 
-Failure interrupted_early(int signal) {
+std::string asked_by(int signal) { return "asked to stop by signal " + std::to_string(signal); }
+
+Failure interrupted_early(const std::string& asked) {
   return {.exit_code = exit_code::kInterrupted,
           .reason = "Interrupted",
-          .message = (signal == 0 ? std::string("another rank was asked to stop")
-                                  : "asked to stop by signal " + std::to_string(signal)) +
-                     " before the first step; there is nothing to save"};
+          .message = asked + " before the first step; there is nothing to save"};
 }
 
 }  // namespace tj::trainer

@@ -1,6 +1,8 @@
 // SIGTERM and SIGINT before training: there is nothing to save, so the process says so and ends at
 // once, whatever it waits for.
 #pragma once
+#include <string>
+
 #include "trainer/launch/process_env.h"
 #include "trainer/train/failure.h"
 
@@ -12,7 +14,9 @@ void end_at_stop_signals();
 /// Who says so in the last words; before it is known, nobody.
 void introduce_for_stop(const ProcessEnv& env);
 
-/// How a run ends that was asked to stop before its first step. `signal` 0: another rank was asked.
-Failure interrupted_early(int signal);
+/// "asked to stop by signal 15"
+std::string asked_by(int signal);
+/// How a run ends that was asked to stop before its first step; `asked`: who was, by what.
+Failure interrupted_early(const std::string& asked);
 
 }  // namespace tj::trainer

@@ -187,7 +187,17 @@ void Learner::apply(double lr) {
   if (!averages_.empty()) update_averages(averages_, model_.parameters(), plan_.ema_decay);
 }
 
+bool Learner::is_finite_here() const {
+  if (!are_own_losses_finite_) return false;
+  if (plan_.zero.stage == 3) return true;  // between two passes no block has its weights
+  return std::ranges::all_of(model_.parameters(), [](const at::Tensor& parameter) {
+    return at::isfinite(parameter.detach()).all().item<bool>();
+  });
+}
+
 double Learner::step_loss(std::int64_t targets_of_step) {
+  are_own_losses_finite_ =
+      std::ranges::all_of(shard_losses_, [](double loss) { return std::isfinite(loss); });
   // Every shard's sum was made by one rank, so that the sum over ranks keeps its bits.
   const auto sums = sum_over_ranks(comm_, shard_losses_);
   return std::accumulate(sums.begin(), sums.end(), 0.0) / static_cast<double>(targets_of_step);

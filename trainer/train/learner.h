@@ -42,6 +42,9 @@ class Learner {
   /// as the plan's accumulation says.
   UpdateOutcome update(double lr, std::int64_t targets_of_step);
 
+  /// After an update: that this rank's own losses and the weights it holds were finite.
+  bool is_finite_here() const;
+
   const Gpt2& model() const { return model_; }
   /// All that a checkpoint holds in tensors; they share their memory with the learner.
   StateTensors state() const;
@@ -80,7 +83,8 @@ class Learner {
   std::optional<ShardTree> shard_tree_;        // present then
   std::int64_t passes_done_ = 0;               // of this step
   std::int64_t state_bytes_ = 0;
-  std::vector<double> shard_losses_;  // sums, in this step; one slot unless deterministic
+  std::vector<double> shard_losses_;   // sums, in this step; one slot unless deterministic
+  bool are_own_losses_finite_ = true;  // of the last update
 };
 
 }  // namespace tj::trainer

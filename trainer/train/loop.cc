@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -13,7 +14,7 @@
 #include "trainer/train/learner.h"
 #include "trainer/train/resume.h"
 #include "trainer/train/saving.h"
-#include "trainer/train/stop_request.h"
+#include "trainer/train/stop_vote.h"
 #include "trainer/train/zero/zero_report.h"
 
 namespace tj::trainer {
@@ -141,17 +142,16 @@ class Loop {
     for (const auto& pass : passes)
       targets += static_cast<double>(learner_.model().target_count(pass.tokens));
     const double has_failed = pending_ || saving_->has_failed() ? 1.0 : 0.0;
-    const auto shared =
-        sum_over_ranks(comm_, {targets, stop_signal() != 0 ? 1.0 : 0.0, has_failed});
-    if (shared[2] > 0) return StepEnd::save_failed;
-    if (shared[1] > 0) return StepEnd::stopped;
+    const auto shared = sum_with_stop_vote({targets, has_failed});
+    if (shared[1] > 0) return StepEnd::save_failed;
+    if (stopped_) return StepEnd::stopped;
     const auto targets_of_step = static_cast<std::int64_t>(shared[0]);
     if (targets_of_step == 0) throw BadDataError(nothing_counts());
     const auto sent_before = comm_.volume();
     for (const auto& pass : passes) {
       const bool is_first_pass = &pass == &passes.front();
-      if (!is_first_pass && sum_over_ranks(comm_, {stop_signal() != 0 ? 1.0 : 0.0})[0] > 0)
-        return StepEnd::stopped;
+      if (!is_first_pass) sum_with_stop_vote({});
+      if (stopped_) return StepEnd::stopped;
       learner_.pass(pass.tokens, pass.first_sample, targets_of_step);
     }
     lr_ = learning_rate(plan_.schedule, step_);
@@ -165,6 +165,16 @@ class Loop {
     ++step_;
     clock_.step_done(step_);
     return StepEnd::done;
+  }
+
+  /// Collective: the sums over the ranks; sets `stopped_` when any was asked to stop.
+  std::vector<double> sum_with_stop_vote(std::vector<double> mine) {
+    const std::size_t count = mine.size();
+    const auto vote = stop_vote(comm_);
+    mine.insert(mine.end(), vote.begin(), vote.end());
+    const auto sums = sum_over_ranks(comm_, mine);
+    stopped_ = asked_to_stop(comm_, std::span(sums).subspan(count));
+    return sums;
   }
 
   struct Pass {
@@ -252,7 +262,7 @@ class Loop {
   }
 
   /// What ends the run when the step's numbers are not finite. An overflow of fp16 is only said.
-  std::optional<Failure> not_finite() const {
+  std::optional<Failure> not_finite() {
     if (outcome_.is_applied) return std::nullopt;
     const std::string step = "step " + std::to_string(step_);
     if (!std::isfinite(outcome_.loss))
@@ -269,7 +279,19 @@ class Loop {
     return std::nullopt;
   }
 
-  Failure diverged(const std::string& what) const {
+  /// Collective. What one rank alone has is not the doing of a rate that is the same for all.
+  Failure diverged(const std::string& what) {
+    std::vector<double> here(static_cast<std::size_t>(comm_.world_size()));
+    here[static_cast<std::size_t>(comm_.rank())] = learner_.is_finite_here() ? 0.0 : 1.0;
+    const auto ranks = sum_over_ranks(comm_, here);
+    const auto first = std::ranges::find(ranks, 1.0);
+    if (first != ranks.end() && std::ranges::count(ranks, 1.0) == 1 && ranks.size() > 1) {
+      auto failure =
+          not_finite_failure(what + ", by " + comm_.named(static_cast<int>(first - ranks.begin())) +
+                             " alone: its samples, its weights or its memory are not right");
+      failure.exit_code = exit_code::kInternal;  // another attempt may go well
+      return failure;
+    }
     return not_finite_failure(what + "; --lr is " + number_text(plan_.schedule.lr) +
                               " and should be lower");
   }
@@ -279,13 +301,10 @@ class Loop {
   }
 
   Failure interrupted() const {
-    const int signal = stop_signal();
-    if (step_ == 0) return interrupted_early(signal);
+    if (step_ == 0) return interrupted_early(*stopped_);
     return {.exit_code = exit_code::kInterrupted,
             .reason = "Interrupted",
-            .message = (signal == 0 ? std::string("another rank was asked to stop")
-                                    : "asked to stop by signal " + std::to_string(signal)) +
-                       "; step " + std::to_string(step_) + " of " +
+            .message = *stopped_ + "; step " + std::to_string(step_) + " of " +
                        std::to_string(plan_.schedule.steps) +
                        " is saved, --resume goes on from there"};
   }
@@ -310,8 +329,9 @@ class Loop {
   Learner learner_;
   std::optional<Saving> saving_;
   std::optional<BatchReader> batches_;
-  std::optional<Failure> pending_;  // rank 0's, until all agree on it
-  std::string checkpoint_path_;     // of the one it began from
+  std::optional<std::string> stopped_;  // who was asked to stop
+  std::optional<Failure> pending_;      // rank 0's, until all agree on it
+  std::string checkpoint_path_;         // of the one it began from
   std::int64_t step_ = 0;
   std::int64_t saved_step_ = 0;
   std::int64_t next_sample_ = 0;

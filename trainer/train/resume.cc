@@ -10,6 +10,7 @@
 #include "trainer/report/progress.h"
 #include "trainer/train/early_stop.h"
 #include "trainer/train/stop_request.h"
+#include "trainer/train/stop_vote.h"
 
 namespace tj::trainer {
 namespace {
@@ -157,11 +158,10 @@ void say_where_it_goes_on(const FoundCheckpoint& checkpoint, std::int64_t data_t
 
 /// Interrupted, on all ranks, when any was asked to stop. What is on the disk is all there is.
 std::optional<Failure> stopped_early(Communicator& comm) {
-  const int signal = stop_signal();
-  auto asked = torch::tensor({signal != 0 ? 1.0 : 0.0}, torch::kFloat64);
-  comm.all_reduce_sum(asked);
-  if (asked.item<double>() == 0) return std::nullopt;
-  return interrupted_early(signal);
+  const auto mine = stop_vote(comm);
+  const auto asked = asked_to_stop(comm, sum_over_ranks(comm, {mine.begin(), mine.end()}));
+  if (!asked) return std::nullopt;
+  return interrupted_early(*asked);
 }
 
 }  // namespace

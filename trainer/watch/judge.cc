@@ -31,8 +31,7 @@ std::string limit_text(const char* name, double seconds) {
 
 /// "phase step after step 12, in all-reduce no. 77"
 std::string place_of(const Seen& seen) {
-  std::string text = std::string("phase ") + to_string(seen.phase);
-  if (seen.step > 0) text += " after step " + std::to_string(seen.step);
+  const std::string text = phase_text(seen);
   if (seen.collectives == 0) return text + ", before its first collective";
   return text + (seen.is_in_collective ? ", in " : ", after ") + seen.collective + " no. " +
          std::to_string(seen.collectives);

@@ -16,6 +16,12 @@ Phase phase_from(const std::string& name) {
   return Phase::start;
 }
 
+std::string phase_text(const Seen& seen) {
+  std::string text = std::string("phase ") + to_string(seen.phase);
+  if (seen.step > 0) text += " after step " + std::to_string(seen.step);
+  return text;
+}
+
 void PhaseClock::enter(Phase phase) {
   const std::scoped_lock lock(mutex_);
   const auto now = std::chrono::steady_clock::now();

@@ -40,6 +40,9 @@ struct Seen {
   std::array<double, kSections> step_section_seconds{};  // by Section, within Phase::step only
 };
 
+/// "phase step after step 12"
+std::string phase_text(const Seen& seen);
+
 class PhaseClock {
  public:
   void enter(Phase phase);

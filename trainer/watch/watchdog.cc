@@ -109,9 +109,8 @@ class Watchdog::Impl {
     try {
       const LossNotice mine{.rank = env_.rank,
                             .reason = failure.reason,
-                            .message = named(env_.rank) + " failed first, in phase " +
-                                       to_string(clock_.seen().phase) + step_text() + ": " +
-                                       failure.message};
+                            .message = named(env_.rank) + " failed first, in " +
+                                       phase_text(clock_.seen()) + ": " + failure.message};
       settle_loss(*store_, mine);
       acknowledge_loss(*store_, env_.rank, env_.world_size);
     } catch (const std::exception&) {
@@ -128,11 +127,6 @@ class Watchdog::Impl {
   std::string named(int rank) const {
     return "rank " + std::to_string(rank) + " on node " +
            peers_[static_cast<std::size_t>(rank)].node;
-  }
-
-  std::string step_text() const {
-    const auto step = clock_.seen().step;
-    return step > 0 ? " after step " + std::to_string(step) : "";
   }
 
   template <typename Work>
@@ -161,7 +155,8 @@ class Watchdog::Impl {
       publish();  // that it has ended: silence is right from here on
     } catch (const std::exception&) {
       // Only the store throws here.
-      end_after_own({.message = named(0) + " was lost, and the store with it"});
+      end_after_own({.message = named(0) + " was lost, in " + phase_text(clock_.seen()) +
+                                ", and the store with it"});
     }
   }
 

@@ -24,6 +24,7 @@ ENGINE = pathlib.Path(os.environ["TJ_ENGINE"])
 TRAINER = ENGINE.with_name("trainer")
 GOLDEN = pathlib.Path(__file__).resolve().parent.parent.parent / "golden" / "check"
 TEXT = "the quick brown fox jumps over the lazy dog and runs away. " * 400
+FAKE_CLOCK = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 PORT = 29500  # free in a network of its own
 
 VARYING = (
@@ -233,6 +234,13 @@ class Pair(CheckTest):
         self.assertEqual(taker.stdout.readline(), "ready\n")
         out, _ = self.finish(self.start_node(0, "--rendezvous-timeout-seconds", 2), 69)
         self.expect_golden("port-in-use", self.faults(out))
+
+    def test_a_clock_that_is_half_a_minute_ahead(self):
+        """Of the machine only: what measures durations is not moved."""
+        ahead = {"LD_PRELOAD": FAKE_CLOCK, "FAKETIME": "+30s", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+        pair = [self.start_node(0), self.start_node(1, **ahead)]
+        first, _ = (self.finish(process)[0] for process in pair)
+        self.assertRegex(first, r"(?m)^warn +clocks .*rank 1 \(node-b\) is (29\.9|30)\S* s ahead of rank 0 \(node-a\)$")
 
     def test_two_builds(self):
         other = self.folder / "other"

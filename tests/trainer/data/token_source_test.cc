@@ -198,6 +198,23 @@ TEST(TokenSource, names_the_file_that_can_not_be_read) {
             (folder.path() / "b").string() + ": can't be read: No such file or directory");
 }
 
+TEST(TokenSource, a_file_that_is_cut_while_it_is_read_ends_no_process) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("a", std::string(20'000, 'a'));
+  const auto source = open({folder.path()});
+  ASSERT_TRUE(source);
+  Ids tokens(10);
+  EXPECT_TRUE(source->read(10'000, tokens));
+  fs::resize_file(file, 4096);
+  EXPECT_TRUE(source->read(4086, tokens));
+  const auto read = source->read(4090, tokens);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(describe(read.error()),
+            file.string() +
+                ": can't be read at byte 4096: the file has been cut since training began, or its "
+                "disk fails");
+}
+
 TEST(TokenSource, names_what_it_has_no_permission_for) {
   const TemporaryFolder folder;
   const auto file = folder.write("a", "text");

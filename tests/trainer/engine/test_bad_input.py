@@ -86,7 +86,7 @@ class BadInput(EngineTest):
         ]
         errors = [self.cause(self.finish(rank, 74)[1]) for rank in ranks]
         self.assertRegex(errors[0], r"^trainer: rank 0: step 4 could not be saved: ")
-        self.assertRegex(errors[1], r"^trainer: rank 1: rank 0: step 4 could not be saved: ")
+        self.assertRegex(errors[1], r"^trainer: rank 1: rank 0 on node \S+: step 4 could not be saved: ")
 
     def test_a_batch_that_does_not_divide(self):
         self.assert_fails(

@@ -49,6 +49,7 @@ class ThreadRank final : public Communicator {
       : mailboxes_(mailboxes), rank_(rank), world_size_(world_size) {}
   int rank() const override { return rank_; }
   int world_size() const override { return world_size_; }
+  std::string named(int rank) const override { return "rank " + std::to_string(rank); }
 
   void exchange(const at::Tensor& out, at::Tensor& in, int peer) override {
     const auto sent = sent_[peer]++;

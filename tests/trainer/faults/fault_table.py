@@ -7,28 +7,24 @@ that the restarted run ends with the bits of one that nobody disturbed. Prints a
 """
 
 import argparse
-import dataclasses
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1])]
 import nodes  # noqa: E402
+from faults import FAULTS, NORM_WIDTH, STEPS, TEXT, Run, together  # noqa: E402
 from processes import environment_of_a_program  # noqa: E402
 
 TRAINER = os.environ.get("TJ_TRAINER", "")
-TEXT = "the quick brown fox jumps over the lazy dog and runs away. " * 400
-STEPS = 240
 SAVE_EVERY = 40
-FAULT_STEP = 100
-FLAGS = ("--layers", 2, "--width", 96, "--heads", 2, "--seq-len", 96, "--batch-size", 32, "--steps", STEPS,
+FLAGS = ("--layers", 2, "--width", NORM_WIDTH, "--heads", 2, "--seq-len", 96, "--batch-size", 32, "--steps", STEPS,
          "--save-every", SAVE_EVERY, "--log-every", 1, "--resume")
 RUN_SECONDS_MAX = 300  # of one attempt; a machine may be busy
 LAUNCH = ("launch", "--grace-seconds", "20", "--")
@@ -37,15 +33,15 @@ LAUNCH = ("launch", "--grace-seconds", "20", "--")
 class Rank:
     """A worker's launcher and all that it says, with the time of each line."""
 
-    def __init__(self, place, folder, rank, attempt, out, more=()):
+    def __init__(self, place, folder, rank, attempt, out, more=(), within=()):
         environment = environment_of_a_program(
             "TMPDIR", WORLD_SIZE="2", RANK=str(rank), MASTER_ADDR=nodes.ADDRESSES[0], MASTER_PORT="29500",
             NODE_NAME=f"node-{'ab'[rank]}", TRAININGJOB_ATTEMPT=str(attempt), CUDA_VISIBLE_DEVICES="",
             TRAININGJOB_TERMINATION_LOG=str(folder / f"words-{rank}"),
         )
-        arguments = ("--data", str(folder / "data"), "--out", str(out), *map(str, FLAGS), *map(str, more))
+        arguments = ("--data", str(data_of(folder, rank)), "--out", str(out), *map(str, FLAGS), *map(str, more))
         self.process = subprocess.Popen(
-            [*place.within(rank), TRAINER, *LAUNCH, TRAINER, "train", *arguments],
+            [*within, *place.within(rank), TRAINER, *LAUNCH, TRAINER, "train", *arguments],
             env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
         self.lines = []  # (seconds, text)
@@ -96,74 +92,16 @@ class Rank:
         children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         return int(children[0])
 
-    def signal(self, number):
-        os.kill(self.engine(), number)
 
-
-@dataclasses.dataclass
-class Fault:
-    what: str
-    strike: Callable  # (place, ranks): what happens to them
-    sentence: str = ""  # what a rank that survives says; empty: nobody notices
-    ends: bool = True
-    code: int = 76  # of the survivor
-    survivor: int = 0
-    seconds_max: float = 8  # until the last process is gone, on a busy machine; the table shows what it is
-    more: tuple = ()  # flags of the disturbed attempt
-    after: str = rf"^step {FAULT_STEP}/"  # rank 0's line before it strikes
-
-
-def kill(rank):
-    return lambda _, ranks: ranks[rank].signal(signal.SIGKILL)
-
-
-def kill_with_node(place, ranks):
-    """The node's power: no process there says good-bye, and no packet comes back."""
-    place.cut()
-    ranks[1].signal(signal.SIGKILL)
-
-
-def cut_for(seconds):
-    def strike(place, _):
-        place.cut()
-        threading.Event().wait(seconds)
-        place.mend()
-
-    return strike
-
-
-UNREACHABLE = r"rank 1 on node node-b is frozen or unreachable: no sign of life for \d+ s"
-FAULTS = {
-    "killed": Fault("rank 1 is killed (SIGKILL)", kill(1), r"rank 1 on node node-b was lost"),
-    "master-killed": Fault(
-        "rank 0 is killed (SIGKILL)", kill(0), r"rank 0 .*was lost", survivor=1,
-    ),
-    "frozen": Fault(
-        "rank 1 is frozen (SIGSTOP)", lambda _, ranks: ranks[1].signal(signal.SIGSTOP), UNREACHABLE, seconds_max=18,
-    ),
-    "master-frozen": Fault(
-        "rank 0 is frozen (SIGSTOP)", lambda _, ranks: ranks[0].signal(signal.SIGSTOP),
-        r"rank 0 on node node-a is frozen or unreachable: its store does not answer for 8 s", survivor=1, seconds_max=18,
-    ),
-    "vanished": Fault("node b loses its power", kill_with_node, UNREACHABLE, seconds_max=18),
-    "cut": Fault("the cable is cut for good", lambda place, _: place.cut(), UNREACHABLE, seconds_max=18),
-    "blink": Fault("the cable is out for 5 s", cut_for(5), ends=False),
-    "loss": Fault("30 % of the packets are lost", lambda place, _: place.lose(0.3), ends=False),
-    "stopped": Fault(
-        "node b is drained (SIGTERM)", lambda _, ranks: os.kill(ranks[1].process.pid, signal.SIGTERM),
-        r"another rank was asked to stop; step \d+ of \d+ is saved", code=75,
-    ),
-}
-
-
-def attempt(place, folder, out, number, more=()):
-    return [Rank(place, folder, rank, number, out, more) for rank in range(2)]
+def data_of(folder, rank):
+    """Each node has its own copy."""
+    return folder / f"data-{rank}"
 
 
 def finish(ranks):
-    codes = [rank.wait() for rank in ranks]
+    codes = [rank.wait() for rank in ranks.values()]
     if any(codes):
-        raise SystemExit(f"exit codes {codes}:\n" + "\n".join(rank.text() for rank in ranks))
+        raise SystemExit(f"exit codes {codes}:\n" + "\n".join(rank.text() for rank in ranks.values()))
 
 
 def files_of(out):
@@ -172,41 +110,47 @@ def files_of(out):
 
 
 def check_end(name, fault, ranks, struck_at):
-    """(seconds until it was said, seconds until all were gone, the sentence)."""
+    """The row's part from the sentence on, after a look at who says what and ends how."""
+    codes = {number: rank.wait() for number, rank in ranks.items()}
+    if not any(codes.values()) and (fault.may_go_on or not fault.sentence):
+        return "nothing: training goes on | - | - | same bits |"
     survivor = ranks[fault.survivor]
-    codes = [rank.wait() for rank in ranks]
     said_at, sentence = survivor.cause()
     told = f"{name}: exit codes {codes}, the survivor said {sentence!r}\n{survivor.text()[-2000:]}"
     assert survivor.process.returncode == fault.code, told
-    assert re.search(fault.sentence, sentence), told
-    gone = max(rank.ended_at for rank in ranks) - struck_at
-    assert gone <= fault.seconds_max, f"{gone:.1f} s until all were gone; {told}"
-    return said_at - struck_at, gone, sentence
+    assert fault.sentence and re.search(fault.sentence, sentence), told
+    gone = max(rank.ended_at for rank in ranks.values()) - struck_at
+    assert gone <= fault.seconds_max, f"said after {said_at - struck_at:.1f} s, all gone after {gone:.1f} s; {told}"
+    said = sentence.removeprefix("trainer: ")
+    return f"{said} | {said_at - struck_at:.1f} s | {gone:.1f} s | resumed, same bits |"
+
+
+def attempt(place, folder, out, number, start=together, more=()):
+    run = Run(place, out, [data_of(folder, rank) for rank in range(2)],
+              lambda rank, within: Rank(place, folder, rank, number, out, more, within))
+    start(run)
+    return run
 
 
 def suffer(name, fault, place, folder, undisturbed):
     """One row of the table."""
     out = folder / name
-    ranks = attempt(place, folder, out, 1, fault.more)
+    run = attempt(place, folder, out, 1, fault.start, fault.more)
     try:
-        ranks[0].wait_for(fault.after)
+        run.ranks[0].wait_for(fault.after)
         struck_at = time.monotonic()
-        fault.strike(place, ranks)
-        if fault.ends:
-            said, gone, sentence = check_end(name, fault, ranks, struck_at)
-            row = f"| {fault.what} | {sentence.removeprefix('trainer: ')} | {said:.1f} s | {gone:.1f} s | "
-            place.mend()
-            ranks = attempt(place, folder, out, 2)
-            finish(ranks)
-            row += "resumed, same bits |"
-        else:
-            finish(ranks)
-            row = f"| {fault.what} | nothing: training goes on | - | - | same bits |"
+        fault.strike(run)
+        row = f"| {fault.what} | {check_end(name, fault, run.ranks, struck_at)}"
+        place.mend()
+        run.undo.close()
+        run = attempt(place, folder, out, 2)  # does nothing where training went on
+        finish(run.ranks)
     finally:
         place.mend()
-        for rank in ranks:
+        for rank in run.ranks.values():
             if rank.process.poll() is None:
                 rank.process.kill()
+        run.undo.close()
     assert files_of(out) == undisturbed, f"{name}: other bits than the undisturbed run"
     return row
 
@@ -218,10 +162,10 @@ def main():
     place = nodes.Nodes()
     with tempfile.TemporaryDirectory(prefix="tj-faults-") as folder:
         folder = pathlib.Path(folder)
-        (folder / "data").mkdir()
-        (folder / "data" / "a.txt").write_text(TEXT)
-        ranks = attempt(place, folder, folder / "calm", 0)
-        finish(ranks)
+        for rank in range(2):
+            data_of(folder, rank).mkdir()
+            (data_of(folder, rank) / "a.txt").write_text(TEXT)
+        finish(attempt(place, folder, folder / "calm", 0).ranks)
         undisturbed = files_of(folder / "calm")
         print("| what happens at step 100 | what the other rank says | said after | all gone after | and then |")
         print("|---|---|---|---|---|")
@@ -231,6 +175,5 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.dont_write_bytecode = True
     nodes.become_root()
     main()

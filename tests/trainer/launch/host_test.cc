@@ -54,6 +54,19 @@ TEST_F(HostFiles, without_it_gpus_are_device_nodes) {
   EXPECT_EQ(visible_gpus(devices({}), root_ / "no-such-folder"), 0);
 }
 
+TEST_F(HostFiles, kills_for_memory_are_those_of_the_innermost_group_that_tells) {
+  const CgroupFiles files{.membership = root_ / "membership", .mount = root_ / "cgroup"};
+  EXPECT_EQ(out_of_memory_kills(files), 0);
+  write("membership", "0::/pod/container\n");
+  write("cgroup/pod/memory.events", "low 0\noom 7\noom_kill 5\n");
+  EXPECT_EQ(out_of_memory_kills(files), 5);
+  write("cgroup/pod/container/memory.events", "low 0\noom 3\noom_kill 2\n");
+  EXPECT_EQ(out_of_memory_kills(files), 2);
+  write("membership", "9:cpu:/other\n4:memory:/pod\n");
+  write("cgroup/memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
+  EXPECT_EQ(out_of_memory_kills(files), 1);
+}
+
 TEST_F(HostFiles, cgroup_v2_quota_of_the_container) {
   write("membership", "0::/\n");
   write("cgroup/cpu.max", "250000 100000\n");

@@ -1,0 +1,257 @@
+"""What can happen to two ranks on two nodes, how it is done to them, and what the survivor must say."""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+STEPS = 240
+FAULT_STEP = 100
+TEXT = "the quick brown fox jumps over the lazy dog and runs away. " * 400
+LATE_SECONDS = 60
+POLL_SECONDS = 0.001
+FOUND_SECONDS_MAX = 60
+MIB = 1 << 20
+NAN = b"\x00\x00\xc0\x7f"
+NORM_WIDTH = 96  # of the model that fault_table.py trains
+GROUPS = pathlib.Path("/sys/fs/cgroup")
+
+
+class Run:
+    """One disturbed attempt: what a fault may touch. `undo` repairs what it did, before the restart."""
+
+    def __init__(self, place, out, data, start_rank):
+        self.place, self.out, self.data, self.start_rank = place, out, data, start_rank
+        self.ranks = {}
+        self.undo = contextlib.ExitStack()
+
+    def start(self, rank, within=()):
+        self.ranks[rank] = self.start_rank(rank, within)
+
+
+# -- how the ranks are started
+
+
+def together(run):
+    for rank in range(2):
+        run.start(rank)
+
+
+def master_late(run):
+    run.start(1)
+    threading.Event().wait(LATE_SECONDS)
+    run.start(0)
+
+
+def master_alone(run):
+    run.start(0)
+
+
+def in_a_memory_group(run):
+    """Rank 1 in a control group of its own, which has no limit yet."""
+    if os.access(GROUPS / "memory", os.W_OK):
+        group = GROUPS / "memory" / f"tj-faults-{os.getpid()}"
+    elif os.access(GROUPS / "cgroup.controllers", os.W_OK):
+        group = GROUPS / f"tj-faults-{os.getpid()}"
+    else:
+        sys.exit("oom: this fault needs a control group of its own; run it as root")
+    group.mkdir()
+    run.undo.callback(until_gone, group)
+    run.memory_group = group
+    run.start(0)
+    run.start(1, ("sh", "-c", f'echo $$ >{group}/cgroup.procs && exec "$@"', "sh"))
+
+
+def until_gone(group):
+    """The kernel lets go of a group a moment after its last process."""
+    until(lambda: removed(group), f"{group} can be removed")
+
+
+def removed(group):
+    with contextlib.suppress(OSError):
+        group.rmdir()
+    return not group.exists()
+
+
+def on_a_small_disk(run):
+    run.out.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", run.out], check=True)
+    together(run)
+
+
+def until(condition, what):
+    end = time.monotonic() + FOUND_SECONDS_MAX
+    while not condition():
+        if time.monotonic() > end:
+            sys.exit(f"not within {FOUND_SECONDS_MAX} s: {what}")
+        threading.Event().wait(POLL_SECONDS)
+
+
+# -- what strikes
+
+
+def to_engine(rank, number):
+    return lambda run: os.kill(run.ranks[rank].engine(), number)
+
+
+def to_launcher(rank, number):
+    return lambda run: os.kill(run.ranks[rank].process.pid, number)
+
+
+def no_power(run):
+    """Of the node: no process there says good-bye, and no packet comes back."""
+    run.place.cut()
+    os.kill(run.ranks[1].engine(), signal.SIGKILL)
+
+
+def cut_for(seconds):
+    def strike(run):
+        run.place.cut()
+        threading.Event().wait(seconds)
+        run.place.mend()
+
+    return strike
+
+
+def lose_for(share, seconds):
+    def strike(run):
+        run.place.lose(share)
+        threading.Event().wait(seconds)
+        run.place.mend()
+
+    return strike
+
+
+def out_of_memory(run):
+    """Another process of the group takes what is left, and the kernel picks the trainer."""
+    engine = run.ranks[1].engine()
+    pathlib.Path(f"/proc/{engine}/oom_score_adj").write_text("1000")
+    is_v1 = (run.memory_group / "memory.limit_in_bytes").exists()
+    used = int((run.memory_group / ("memory.usage_in_bytes" if is_v1 else "memory.current")).read_text())
+    limit = run.memory_group / ("memory.limit_in_bytes" if is_v1 else "memory.max")
+    limit.write_text(str(used + 16 * MIB))
+    eater = f"import os; open('{run.memory_group}/cgroup.procs', 'w').write(str(os.getpid())); bytearray({64 * MIB})"
+    subprocess.run([sys.executable, "-c", eater], check=False)
+
+
+def bad_memory(run):
+    """Bits of rank 1 turn over: in each layer norm's weights, the long rows of floats near 1, a NaN."""
+    engine = run.ranks[1].engine()
+    row = b"\x3f" * NORM_WIDTH  # the highest bytes of floats from 0.5 to 2
+    hits = 0
+    maps = pathlib.Path(f"/proc/{engine}/maps").read_text(encoding="utf-8")
+    with open(f"/proc/{engine}/mem", "r+b", buffering=0) as memory, contextlib.suppress(OSError):  # it may end meanwhile
+        for line in maps.splitlines():
+            found = re.match(r"([0-9a-f]+)-([0-9a-f]+) rw-p \S+ 00:00 0", line)
+            if not found:
+                continue
+            begin, end = (int(number, 16) for number in found.groups())
+            memory.seek(begin)
+            highest = memory.read(end - begin)[3::4]
+            at = highest.find(row)
+            while at >= 0:
+                memory.seek(begin + 4 * at)
+                memory.write(NAN)
+                hits += 1
+                at = highest.find(row, at + NORM_WIDTH)
+    if hits == 0:
+        sys.exit("bad-memory: no weights found in the memory of rank 1")
+
+
+def cut_file(run):
+    file = run.data[1] / "a.txt"
+    os.truncate(file, 4096)
+    run.undo.callback(file.write_text, TEXT)
+
+
+def fill_disk(run):
+    filler = run.out / "filler"
+    with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(MIB))
+    run.undo.callback(filler.unlink)
+
+
+def stop_in_a_save(run):
+    until(lambda: any(run.out.glob(".draft-*")), "a save begins")
+    to_launcher(1, signal.SIGTERM)(run)
+
+
+def nothing(_):
+    """It was the start that was odd."""
+
+
+@dataclasses.dataclass
+class Fault:
+    what: str
+    strike: Callable  # (run): what happens to it
+    sentence: str = ""  # what the survivor says when it ends; empty: nobody notices
+    may_go_on: bool = False  # it is right, too, if nobody notices
+    code: int = 76  # of the survivor
+    survivor: int = 0
+    seconds_max: float = 8  # until the last process is gone, on a busy machine; the table shows what it is
+    more: tuple = ()  # flags of the disturbed attempt
+    after: str = rf"^step {FAULT_STEP}/"  # rank 0's line before it strikes
+    start: Callable = together
+
+
+LOST = r"rank {} on node {} was lost, in phase step after step \d+: Connection (closed by|reset by)? ?peer"
+UNREACHABLE = r"rank 1 on node node-b is frozen or unreachable: no sign of life for \d+ s .*, last seen in phase step"
+STOPPED = r"rank 1 on node node-b was asked to stop by signal 15; step \d+ of \d+ is saved"
+FAULTS = {
+    "killed": Fault("rank 1 is killed (SIGKILL)", to_engine(1, signal.SIGKILL), LOST.format(1, "node-b")),
+    "master-killed": Fault(
+        "rank 0 is killed (SIGKILL)", to_engine(0, signal.SIGKILL),
+        r"rank 0 on node node-a was lost, in phase step after step \d+", survivor=1,
+    ),
+    "frozen": Fault("rank 1 is frozen (SIGSTOP)", to_engine(1, signal.SIGSTOP), UNREACHABLE, seconds_max=18),
+    "master-frozen": Fault(
+        "rank 0 is frozen (SIGSTOP)", to_engine(0, signal.SIGSTOP),
+        r"rank 0 on node node-a is frozen or unreachable: its store does not answer for 8 s", survivor=1, seconds_max=18,
+    ),
+    "oom": Fault(
+        "rank 1 is killed by the kernel: out of memory in its control group", out_of_memory, LOST.format(1, "node-b"),
+        start=in_a_memory_group,
+    ),
+    "bad-memory": Fault(
+        "bits turn over in rank 1's memory: NaN", bad_memory,
+        r"the (loss|gradient) of step \d+ is -?nan, by rank 1 on node node-b alone", code=70,
+    ),
+    "cut-file": Fault(
+        "rank 1's data can't be read any more", cut_file,
+        r"rank 1 on node node-b failed first, in phase step after step \d+: .*a\.txt: can't be read at byte \d+",
+    ),
+    "disk-full": Fault(
+        "the disk is full at the next save", fill_disk,
+        r"rank 0 on node node-a: step 120 could not be saved: .*No space left on device", code=74, survivor=1,
+        seconds_max=60, start=on_a_small_disk,
+    ),
+    "vanished": Fault("node b loses its power", no_power, UNREACHABLE, seconds_max=18),
+    "cut": Fault("the cable is cut for good", lambda run: run.place.cut(), UNREACHABLE, seconds_max=18),
+    "blink": Fault("the cable is out for 5 s", cut_for(5)),
+    "loss": Fault(
+        "30 % of the packets are lost for 15 s", lose_for(0.3, 15), "rank . on node node-. (is frozen|was lost)",
+        may_go_on=True, seconds_max=60,
+    ),
+    "late": Fault(f"rank 0 comes {LATE_SECONDS} s after rank 1", nothing, start=master_late),
+    "stopped-start": Fault(
+        "node a is drained (SIGTERM) while rank 0 waits for rank 1", to_launcher(0, signal.SIGTERM),
+        "asked to stop by signal 15 before the first step; there is nothing to save", code=75, start=master_alone,
+        after=r"waiting for|waits for",
+    ),
+    "stopped": Fault("node b is drained (SIGTERM) in a step", to_launcher(1, signal.SIGTERM), STOPPED, code=75),
+    "stopped-save": Fault(
+        "node b is drained (SIGTERM) in a save", stop_in_a_save, STOPPED, code=75, more=("--save-every", 1),
+    ),
+    "stopped-end": Fault(
+        "node b is drained (SIGTERM) after the last step", to_launcher(1, signal.SIGTERM), STOPPED, code=75,
+        may_go_on=True, after=rf"^step {STEPS}/",
+    ),
+}
