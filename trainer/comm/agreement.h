@@ -9,8 +9,8 @@
 
 namespace tj::trainer {
 
-/// Collective. The failure of the lowest rank that has one, in the others' words "rank 1 on node b: ...";
-/// none when none has.
+/// Collective. The failure of the lowest rank that has one, in the others' words
+/// "rank 1 on node b: ..."; none when none has.
 std::optional<Failure> agree(Communicator& communicator, const std::optional<Failure>& mine);
 
 /// Collective. The sum over the ranks of each of a few numbers.

@@ -17,7 +17,7 @@
 namespace tj::trainer {
 namespace {
 
-// Of the thread that is about to touch a page. Volatile: for the compiler nobody reads it meanwhile.
+// Of the thread that is about to touch a page. Volatile: the compiler sees nobody who reads it.
 thread_local sigjmp_buf* volatile landing = nullptr;
 
 void on_bus_error(int signal) {

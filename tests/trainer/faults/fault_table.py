@@ -145,13 +145,15 @@ def suffer(name, fault, place, folder, undisturbed):
         run.undo.close()
         run = attempt(place, folder, out, 2)  # does nothing where training went on
         finish(run.ranks)
+        assert files_of(out) == undisturbed, f"{name}: other bits than the undisturbed run"
     finally:
         place.mend()
         for rank in run.ranks.values():
             if rank.process.poll() is None:
                 rank.process.kill()
         run.undo.close()
-    assert files_of(out) == undisturbed, f"{name}: other bits than the undisturbed run"
+        if out.is_mount():
+            subprocess.run(["umount", "--lazy", out], check=True)
     return row
 
 

@@ -229,8 +229,8 @@ FAULTS = {
         r"rank 1 on node node-b failed first, in phase step after step \d+: .*a\.txt: can't be read at byte \d+",
     ),
     "disk-full": Fault(
-        "the disk is full at the next save", fill_disk,
-        r"rank 0 on node node-a: step 120 could not be saved: .*No space left on device", code=74, survivor=1,
+        "the disk of --out is full", fill_disk,
+        r"rank 0 on node node-a: step \d+ could not be saved: .*No space left on device", code=74, survivor=1,
         seconds_max=60, start=on_a_small_disk,
     ),
     "vanished": Fault("node b loses its power", no_power, UNREACHABLE, seconds_max=18),
