@@ -117,7 +117,7 @@ class Checkpoints(EngineTest):
             )
         )
         errors = [self.cause(self.finish(rank, 74)[1]) for rank in ranks]
-        self.assertRegex(errors[0], r"rank 1: step 50 could not be saved: .*can't be written: File too large")
+        self.assertRegex(errors[0], r"rank 1 on node \S+: step 50 could not be saved: .*can't be written: File too large")
         self.assertRegex(errors[1], r"rank 1: step 50 could not be saved: .*can't be written: File too large")
         names = sorted(path.name for path in self.out.iterdir())
         self.assertEqual(names, [*REPORTS, "step-000002", "tensorboard"])

@@ -202,7 +202,7 @@ class Fault:
     start: Callable = together
 
 
-LOST = r"rank {} on node {} was lost, in phase step after step \d+: Connection (closed by|reset by)? ?peer"
+LOST = r"rank {} on node {} was lost, in phase step after step \d+: .*(closed|reset) by peer"
 UNREACHABLE = r"rank 1 on node node-b is frozen or unreachable: no sign of life for \d+ s .*, last seen in phase step"
 STOPPED = r"rank 1 on node node-b was asked to stop by signal 15; step \d+ of \d+ is saved"
 FAULTS = {
