@@ -74,8 +74,8 @@ class Devices(EngineTest):
             "CUDA_VISIBLE_DEVICES": "0,1", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "3"}) for rank in range(3)]
         for process in started:
             _, err = self.finish(process, 78)
-            self.assertIn("rank 2: LOCAL_RANK: is 2 where 2 GPUs are visible; each process needs a GPU of its own",
-                          self.cause(err))
+            self.assertRegex(self.cause(err), r"rank 2( on node \S+)?: LOCAL_RANK: is 2 where 2 GPUs are visible; "
+                             "each process needs a GPU of its own")
 
     def test_ranks_that_differ_in_their_device_end_with_the_difference(self):
         """Rank 1 finds a plug-in that believes in a GPU; it is never asked to compute on it."""
