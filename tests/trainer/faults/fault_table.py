@@ -119,6 +119,8 @@ def check_end(name, fault, ranks, struck_at):
     told = f"{name}: exit codes {codes}, the survivor said {sentence!r}\n{survivor.text()[-2000:]}"
     assert survivor.process.returncode == fault.code, told
     assert fault.sentence and re.search(fault.sentence, sentence), told
+    if fault.launcher_says:
+        assert fault.launcher_says in ranks[1 - fault.survivor].text(), ranks[1 - fault.survivor].text()[-2000:]
     gone = max(rank.ended_at for rank in ranks.values()) - struck_at
     assert gone <= fault.seconds_max, f"said after {said_at - struck_at:.1f} s, all gone after {gone:.1f} s; {told}"
     said = sentence.removeprefix("trainer: ")

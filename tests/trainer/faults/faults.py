@@ -196,7 +196,8 @@ class Fault:
     may_go_on: bool = False  # it is right, too, if nobody notices
     code: int = 76  # of the survivor
     survivor: int = 0
-    seconds_max: float = 8  # until the last process is gone, on a busy machine; the table shows what it is
+    launcher_says: str = ""  # that of the other rank
+    seconds_max: float = 15  # until the last process is gone, on a busy machine; the table shows what it is
     more: tuple = ()  # flags of the disturbed attempt
     after: str = rf"^step {FAULT_STEP}/"  # rank 0's line before it strikes
     start: Callable = together
@@ -218,7 +219,7 @@ FAULTS = {
     ),
     "oom": Fault(
         "rank 1 is killed by the kernel: out of memory in its control group", out_of_memory, LOST.format(1, "node-b"),
-        start=in_a_memory_group,
+        start=in_a_memory_group, launcher_says="the kernel killed it: its control group is out of memory",
     ),
     "bad-memory": Fault(
         "bits turn over in rank 1's memory: NaN", bad_memory,
