@@ -111,18 +111,9 @@ def no_power(run):
     os.kill(run.ranks[1].engine(), signal.SIGKILL)
 
 
-def cut_for(seconds):
+def for_a_while(seconds, harm):
     def strike(run):
-        run.place.cut()
-        threading.Event().wait(seconds)
-        run.place.mend()
-
-    return strike
-
-
-def lose_for(share, seconds):
-    def strike(run):
-        run.place.lose(share)
+        harm(run.place)
         threading.Event().wait(seconds)
         run.place.mend()
 
@@ -236,10 +227,10 @@ FAULTS = {
     ),
     "vanished": Fault("node b loses its power", no_power, UNREACHABLE, seconds_max=18),
     "cut": Fault("the cable is cut for good", lambda run: run.place.cut(), UNREACHABLE, seconds_max=18),
-    "blink": Fault("the cable is out for 5 s", cut_for(5)),
+    "blink": Fault("the cable is out for 5 s", for_a_while(5, lambda place: place.cut())),
     "loss": Fault(
-        "30 % of the packets are lost for 15 s", lose_for(0.3, 15), "rank . on node node-. (is frozen|was lost)",
-        may_go_on=True, seconds_max=60,
+        "30 % of the packets are lost for 15 s", for_a_while(15, lambda place: place.lose(0.3)),
+        "rank . on node node-. (is frozen|was lost)", may_go_on=True, seconds_max=60,
     ),
     "late": Fault(f"rank 0 comes {LATE_SECONDS} s after rank 1", nothing, start=master_late),
     "stopped-start": Fault(
