@@ -41,8 +41,8 @@ def processes():
     return found
 
 
-def signal_container(pod, number, is_meant):
-    """To the process of a pod's first container whose /proc/PID/status has what is meant, as seen from its node."""
+def process_of(pod, is_meant):
+    """The process of a pod's first container whose /proc/PID/status has what is meant; its id, as seen from its node."""
     name = pod["status"]["containerStatuses"][0]["containerID"].rpartition("/")[2]
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -51,18 +51,21 @@ def signal_container(pod, number, is_meant):
         except OSError:
             continue  # it has ended meanwhile
         if is_inside and is_meant(words):
-            os.kill(int(folder.name), number)
-            return
+            return int(folder.name)
     raise world.Failure(f"container {name} of pod {pod['metadata']['name']} has no such process")
 
 
 def kill_container(pod):
     """kill -9 of the first process."""
-    signal_container(pod, signal.SIGKILL, lambda words: words["NSpid"].split()[-1] == "1")
+    os.kill(process_of(pod, lambda words: words["NSpid"].split()[-1] == "1"), signal.SIGKILL)
+
+
+def process_named(pod, program):
+    return process_of(pod, lambda words: words["Name"].strip() == program)
 
 
 def freeze(pod, program):
-    signal_container(pod, signal.SIGSTOP, lambda words: words["Name"].strip() == program)
+    os.kill(process_named(pod, program), signal.SIGSTOP)
 
 
 def leftovers():

@@ -53,6 +53,7 @@ class Side:
         self.problems = []
         self.gangs = {}  # (uid of the job, attempt): when all its ranks were ready first
         self.ends = {}   # (uid of the job, attempt, rank): when its container was first seen to have ended
+        self.codes = {}  # (uid of the job, attempt, rank): and its exit code
         self.attempts = {}  # uid of a job: the highest attempt of any pod
         self.pod_count, self.event_count = 0, 0
         self.processes, self.threads = [], []
@@ -101,6 +102,7 @@ class Side:
         self.pods = {**self.pods, uid: pod}  # readers hold the old one
         if termination(pod):
             self.ends.setdefault((job, attempt(pod), rank(pod)), now)
+            self.codes[job, attempt(pod), rank(pod)] = termination(pod)["exitCode"]
         self.check_gang(pod, [mate for mate in self.pods.values() if owner(mate) == job], now)
 
     def check_gang(self, pod, mates, now):

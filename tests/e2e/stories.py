@@ -11,6 +11,7 @@ import machine
 import stand_in
 import world
 from archive import Archive
+from disk import DISK
 from side import SIDE, until_phase
 from world import equal, expect, get, kubectl, until
 
@@ -30,6 +31,7 @@ def images_are_built_from_the_dockerfile():
 
 
 def two_nodes_come_up_and_take_the_images():
+    DISK.mount()
     world.run(world.CLUSTER, "up", "2")
     world.run(world.CLUSTER, "load", *ARCHIVES.values())
     equal(sorted(node["metadata"]["name"] for node in get("nodes")), ["n1", "n2"], "the nodes")
@@ -275,5 +277,6 @@ def the_rendered_manifest_installs_it_without_helm():
 def taking_the_cluster_down_leaves_nothing_behind():
     had_netns_folder = pathlib.Path("/run/netns").exists() and not (world.CACHE / "cluster/netns-folder-is-ours").exists()
     world.run(world.CLUSTER, "down")
+    DISK.unmount()
     equal(machine.leftovers(), {}, "what is left on the machine")
     equal(pathlib.Path("/run/netns").exists(), had_netns_folder, "whether /run/netns exists, which it did before")

@@ -1,7 +1,7 @@
 #include "trainer/checkpoint/save_job.h"
 
-#include <pthread.h>
-#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -12,12 +12,12 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 constexpr milliseconds kLookForNotes{20};
+constexpr int kLowestNice = 19;
 
-/// Best effort: this thread then runs where no other would. There is no way back for it.
-void step_back() {
-  const sched_param none{};
-  (void)::pthread_setschedparam(::pthread_self(), SCHED_IDLE, &none);
-}
+/// Best effort: in Linux it is of this thread alone, and there is no way back for it. Not
+/// SCHED_IDLE: beside other work such a thread waits for seconds even to be killed, and all of its
+/// process with it.
+void step_back() { (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLowestNice); }
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // One save beside the training (docs/adr/0013): a thread copies the state into a buffer while
-// the next step's forward and backward run, then writes at idle priority. Who waits for the save
-// does the rest of the work itself, at its own priority.
+// the next step's forward and backward run, then writes at the lowest priority. Who waits for the
+// save does the rest of the work itself, at its own priority.
 #pragma once
 #include <atomic>
 #include <condition_variable>

@@ -12,6 +12,7 @@
 #include "contract/launch_env.h"
 #include "contract/names.h"
 #include "trainer/comm/loss_notice.h"
+#include "trainer/watch/judge.h"
 #include "trainer/watch/process_state.h"
 
 namespace tj::trainer {
@@ -78,7 +79,7 @@ void Peers::learn() {
 }
 
 std::string Peers::named(int rank) const {
-  return "rank " + std::to_string(rank) + " on node " + peers_[static_cast<std::size_t>(rank)].node;
+  return trainer::named(rank, peers_[static_cast<std::size_t>(rank)].node);
 }
 
 std::string Peers::describe_differences() const {

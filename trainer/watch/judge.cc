@@ -9,10 +9,6 @@ namespace {
 constexpr double kSlowFactor = 1.5;
 constexpr double kStepShareMin = 0.1;
 
-std::string named(int rank, const std::string& node) {
-  return "rank " + std::to_string(rank) + " on node " + node;
-}
-
 std::string seconds_text(double seconds) {
   char text[32];
   std::snprintf(text, sizeof text, "%.0f s", seconds);
@@ -56,8 +52,7 @@ std::optional<Accused> judge_silence(std::span<const Sign> signs, double limit) 
                  .sentence = named(worst->rank, worst->node) + others_text(count) +
                              " is frozen or unreachable: no sign of life for " +
                              seconds_text(worst->silent_seconds) + " (" +
-                             limit_text("silence", limit) + "), last seen in " +
-                             place_of(worst->seen)};
+                             limit_text("silence", limit) + ")" + last_seen_text(worst->seen)};
 }
 
 bool is_overdue(const Sign& sign, const Limits& limits) {
@@ -80,6 +75,12 @@ const Sign* hindmost(std::span<const Sign> signs) {
 }
 
 }  // namespace
+
+std::string named(int rank, const std::string& node) {
+  return "rank " + std::to_string(rank) + " on node " + node;
+}
+
+std::string last_seen_text(const Seen& seen) { return ", last seen in " + place_of(seen); }
 
 std::optional<Accused> judge(std::span<const Sign> signs, const Limits& limits) {
   if (limits.silence > 0) {

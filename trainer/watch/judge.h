@@ -18,6 +18,11 @@ struct Sign {
   double silent_seconds = 0;
 };
 
+/// "rank 1 on node b"
+std::string named(int rank, const std::string& node);
+/// ", last seen in phase step after step 12, in all-reduce no. 77"
+std::string last_seen_text(const Seen& seen);
+
 struct Accused {
   int rank = -1;           // -1: no single one
   bool is_silent = false;  // of the whole process; else its training thread stands still

@@ -26,6 +26,7 @@ using std::chrono::steady_clock;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
 constexpr milliseconds kLookEvery{250};
+constexpr std::int64_t kLooksAtMaster = 4;  // its sign is read in every fourth look: all ranks ask
 // The training thread often notices a loss by itself, and knows the step better.
 constexpr milliseconds kOwnEndMax{500};
 constexpr milliseconds kLastWordsMax{500};
@@ -125,8 +126,7 @@ class Watchdog::Impl {
 
  private:
   std::string named(int rank) const {
-    return "rank " + std::to_string(rank) + " on node " +
-           peers_[static_cast<std::size_t>(rank)].node;
+    return trainer::named(rank, peers_[static_cast<std::size_t>(rank)].node);
   }
 
   template <typename Work>
@@ -173,7 +173,13 @@ class Watchdog::Impl {
     }
     if (store_->check({"watch/stack-of"}) && store_->get_to_str("watch/stack-of") == rank_text())
       store_->set("watch/stack", bytes_of(own_stack()));
-    if (env_.rank == 0) judge_all();
+    if (env_.rank == 0) {
+      judge_all();
+    } else if (number_ % kLooksAtMaster == 0) {
+      const Sign master = read_sign(0);
+      const std::scoped_lock lock(mutex_);
+      master_seen_ = master.seen;
+    }
   }
 
   std::string rank_text() const { return std::to_string(env_.rank); }
@@ -312,8 +318,14 @@ class Watchdog::Impl {
       end_now({.rank = 0,
                .reason = "Hung",
                .message = named(0) + " is frozen or unreachable: its store does not answer for " +
-                          seconds + " (limit silence=" + seconds + ")" + state_of(0)});
+                          seconds + " (limit silence=" + seconds + ")" + last_seen_text(master()) +
+                          state_of(0)});
     }
+  }
+
+  Seen master() const {
+    const std::scoped_lock lock(mutex_);
+    return master_seen_;
   }
 
   void end_after_own(const LossNotice& notice) {
@@ -338,7 +350,7 @@ class Watchdog::Impl {
   PhaseClock& clock_;
   const Limits limits_;
   const std::vector<Peer> peers_;
-  std::vector<Watched> watched_;  // by rank; rank 0's looker only
+  std::vector<Watched> watched_;  // by rank, the looker's; all on rank 0, elsewhere rank 0 alone
   const pthread_t training_thread_;
   const StorePtr store_;  // a connection of its own: others block in theirs
   std::int64_t number_ = 0;
@@ -352,7 +364,8 @@ class Watchdog::Impl {
   std::condition_variable wake_;
   bool is_stopped_ = false;
   std::vector<StalledRank> stalled_;
-  int threads_ = 0;  // running
+  Seen master_seen_;  // as rank 0 last told it; not on rank 0
+  int threads_ = 0;   // running
 };
 
 Watchdog::Watchdog(const ProcessEnv& env, const WatchRequest& request, c10d::Store& store,

@@ -1,4 +1,5 @@
-"""What can happen to two ranks on two nodes, how it is done to them, and what the survivor must say."""
+"""What can happen to two ranks on two nodes, how it is done to them, and what the survivor must say. The nodes are two
+network namespaces (fault_table.py) or those of a real Kubernetes (tests/e2e/faulted.py): each has a Run of its own."""
 
 import contextlib
 import dataclasses
@@ -20,20 +21,27 @@ POLL_SECONDS = 0.001
 FOUND_SECONDS_MAX = 60
 MIB = 1 << 20
 NAN = b"\x00\x00\xc0\x7f"
-NORM_WIDTH = 96  # of the model that fault_table.py trains
-GROUPS = pathlib.Path("/sys/fs/cgroup")
+NORM_WIDTH = 96
+FLAGS = ("--layers", 2, "--width", NORM_WIDTH, "--heads", 2, "--seq-len", 96, "--batch-size", 32, "--steps", STEPS,
+         "--save-every", 40, "--log-every", 1, "--resume")
+LAUNCH = ("launch", "--grace-seconds", "20", "--")
 
 
 class Run:
-    """One disturbed attempt: what a fault may touch. `undo` repairs what it did, before the restart."""
+    """One disturbed attempt: what a fault may touch. `undo` repairs what it did, before the restart. Besides, it has
+    start(rank); start_in_memory_group(rank) and then memory_group, its control group; make_disk_small(), of --out;
+    power_off(rank), of its node; and ranks that have engine(), the id of the process that trains, and stop(), which asks
+    the worker to stop."""
 
-    def __init__(self, place, out, data, start_rank):
-        self.place, self.out, self.data, self.start_rank = place, out, data, start_rank
+    def __init__(self, place, out, data):
+        self.place, self.out, self.data = place, out, data
         self.ranks = {}
         self.undo = contextlib.ExitStack()
 
-    def start(self, rank, within=()):
-        self.ranks[rank] = self.start_rank(rank, within)
+
+def files_of(out):
+    folder = out / f"step-{STEPS:06}"
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
 # -- how the ranks are started
@@ -55,34 +63,12 @@ def master_alone(run):
 
 
 def in_a_memory_group(run):
-    """Rank 1 in a control group of its own, which has no limit yet."""
-    if os.access(GROUPS / "memory", os.W_OK):
-        group = GROUPS / "memory" / f"tj-faults-{os.getpid()}"
-    elif os.access(GROUPS / "cgroup.controllers", os.W_OK):
-        group = GROUPS / f"tj-faults-{os.getpid()}"
-    else:
-        sys.exit("oom: this fault needs a control group of its own; run it as root")
-    group.mkdir()
-    run.undo.callback(until_gone, group)
-    run.memory_group = group
     run.start(0)
-    run.start(1, ("sh", "-c", f'echo $$ >{group}/cgroup.procs && exec "$@"', "sh"))
-
-
-def until_gone(group):
-    """The kernel lets go of a group a moment after its last process."""
-    until(lambda: removed(group), f"{group} can be removed")
-
-
-def removed(group):
-    with contextlib.suppress(OSError):
-        group.rmdir()
-    return not group.exists()
+    run.start_in_memory_group(1)
 
 
 def on_a_small_disk(run):
-    run.out.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", run.out], check=True)
+    run.make_disk_small()
     together(run)
 
 
@@ -101,14 +87,8 @@ def to_engine(rank, number):
     return lambda run: os.kill(run.ranks[rank].engine(), number)
 
 
-def to_launcher(rank, number):
-    return lambda run: os.kill(run.ranks[rank].process.pid, number)
-
-
-def no_power(run):
-    """Of the node: no process there says good-bye, and no packet comes back."""
-    run.place.cut()
-    os.kill(run.ranks[1].engine(), signal.SIGKILL)
+def drained(rank):
+    return lambda run: run.ranks[rank].stop()
 
 
 def for_a_while(seconds, harm):
@@ -172,7 +152,7 @@ def fill_disk(run):
 
 def stop_in_a_save(run):
     until(lambda: any(run.out.glob(".draft-*")), "a save begins")
-    to_launcher(1, signal.SIGTERM)(run)
+    run.ranks[1].stop()
 
 
 def nothing(_):
@@ -206,7 +186,8 @@ FAULTS = {
     "frozen": Fault("rank 1 is frozen (SIGSTOP)", to_engine(1, signal.SIGSTOP), UNREACHABLE, seconds_max=18),
     "master-frozen": Fault(
         "rank 0 is frozen (SIGSTOP)", to_engine(0, signal.SIGSTOP),
-        r"rank 0 on node node-a is frozen or unreachable: its store does not answer for 8 s", survivor=1, seconds_max=18,
+        r"rank 0 on node node-a is frozen or unreachable: its store does not answer for 8 s .*, last seen in phase step",
+        survivor=1, seconds_max=18,
     ),
     "oom": Fault(
         "rank 1 is killed by the kernel: out of memory in its control group", out_of_memory, LOST.format(1, "node-b"),
@@ -225,7 +206,7 @@ FAULTS = {
         r"rank 0 on node node-a: step \d+ could not be saved: .*No space left on device", code=74, survivor=1,
         seconds_max=60, start=on_a_small_disk,
     ),
-    "vanished": Fault("node b loses its power", no_power, UNREACHABLE, seconds_max=18),
+    "vanished": Fault("node b loses its power", lambda run: run.power_off(1), UNREACHABLE, seconds_max=18),
     "cut": Fault("the cable is cut for good", lambda run: run.place.cut(), UNREACHABLE, seconds_max=18),
     "blink": Fault("the cable is out for 5 s", for_a_while(5, lambda place: place.cut())),
     "loss": Fault(
@@ -234,16 +215,16 @@ FAULTS = {
     ),
     "late": Fault(f"rank 0 comes {LATE_SECONDS} s after rank 1", nothing, start=master_late),
     "stopped-start": Fault(
-        "node a is drained (SIGTERM) while rank 0 waits for rank 1", to_launcher(0, signal.SIGTERM),
+        "node a is drained (SIGTERM) while rank 0 waits for rank 1", drained(0),
         "asked to stop by signal 15 before the first step; there is nothing to save", code=75, start=master_alone,
         after=r"waiting for|waits for",
     ),
-    "stopped": Fault("node b is drained (SIGTERM) in a step", to_launcher(1, signal.SIGTERM), STOPPED, code=75),
+    "stopped": Fault("node b is drained (SIGTERM) in a step", drained(1), STOPPED, code=75),
     "stopped-save": Fault(
         "node b is drained (SIGTERM) in a save", stop_in_a_save, STOPPED, code=75, more=("--save-every", 1),
     ),
     "stopped-end": Fault(
-        "node b is drained (SIGTERM) after the last step", to_launcher(1, signal.SIGTERM), STOPPED, code=75,
+        "node b is drained (SIGTERM) after the last step", drained(1), STOPPED, code=75,
         may_go_on=True, after=rf"^step {STEPS}/",
     ),
 }
