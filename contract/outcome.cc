@@ -35,7 +35,7 @@ std::string describe_exit_code(int code) {
     case exit_code::kBadData: return "unusable data (exit code 65)";
     case exit_code::kRendezvous: return "rendezvous failed (exit code 69)";
     case exit_code::kInternal: return "internal error (exit code 70)";
-    case exit_code::kSaveFailed: return "checkpoint not written (exit code 74)";
+    case exit_code::kInputOutput: return "input or output failed (exit code 74)";
     case exit_code::kInterrupted: return "interrupted with a checkpoint (exit code 75)";
     case exit_code::kPeerLost: return "a peer was lost (exit code 76)";
     case exit_code::kBadConfig: return "bad configuration (exit code 78)";

@@ -17,7 +17,8 @@ inline constexpr int kUsage = 64;       // EX_USAGE: wrong command line
 inline constexpr int kBadData = 65;     // EX_DATAERR: training data or a checkpoint can't be used
 inline constexpr int kRendezvous = 69;  // EX_UNAVAILABLE: not all ranks met within the deadline
 inline constexpr int kInternal = 70;    // EX_SOFTWARE: a bug, or a library failed
-inline constexpr int kSaveFailed = 74;  // EX_IOERR: a checkpoint could not be written
+inline constexpr int kInputOutput =
+    74;  // EX_IOERR: no checkpoint can be written, or no data read any more
 inline constexpr int kInterrupted =
     75;  // EX_TEMPFAIL: asked to stop, checkpoint saved, may be resumed
 inline constexpr int kPeerLost = 76;  // EX_PROTOCOL: another rank went away; this one is collateral

@@ -135,6 +135,7 @@ Result<TrainingJob> job_from_json(const json& object) {
                   .spec = {},
                   .status = status_from_json(object_at(object, "status")),
                   .spec_error = {},
+                  .annotation_error = {},
                   .progress_port = progress_port_of(object)};
   if (job.meta.name.empty()) {
     return Error{Code::invalid, "has no name; it must be a DNS label", "metadata.name", {}};
@@ -143,6 +144,8 @@ Result<TrainingJob> job_from_json(const json& object) {
   const auto errors = validate_spec(job.meta.name, spec);
   if (errors.empty()) job.spec = spec_from_json(spec);
   if (!errors.empty()) job.spec_error = describe(errors.front());
+  const auto annotation_errors = validate_annotations(object);
+  if (!annotation_errors.empty()) job.annotation_error = describe(annotation_errors.front());
   return job;
 }
 

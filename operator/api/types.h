@@ -234,6 +234,8 @@ struct TrainingJob {
   /// The spec can't be read (a field's path and what is wrong with it): the job fails with reason
   /// Invalid.
   std::optional<std::string> spec_error;
+  /// An annotation that can't be read, and what is wrong with it: the job runs as if it said "off".
+  std::optional<std::string> annotation_error;
   /// Where rank 0 serves its progress document; absent: nobody asks.
   std::optional<int> progress_port = names::kProgressPortDefault;
   bool operator==(const TrainingJob&) const = default;

@@ -184,7 +184,6 @@ void check_spec(FieldChecker& checker, const std::string& job_name, const Field&
   check_policy(checker, spec);
 }
 
-/// A running job whose annotation is wrong runs on, unasked; before it starts, it is refused.
 void check_progress_port(FieldChecker& checker, const Field& metadata) {
   const Field port = child(child(metadata, "annotations"), names::kAnnotationProgressPort);
   if (port.value == nullptr) return;
@@ -193,6 +192,13 @@ void check_progress_port(FieldChecker& checker, const Field& metadata) {
   if (fits) return;
   checker.add(port, "is " + shown(*port.value) + "; it must be a port from 1 to " +
                         std::to_string(kPortMax) + ", in quotes, or \"off\"");
+}
+
+void check_annotations(FieldChecker& checker, const Field& root) {
+  const Field worker = child(child(child(root, "spec"), "replicaSpecs"), "Worker");
+  for (const Field& owner : {root, child(worker, "template")}) {
+    check_progress_port(checker, child(owner, "metadata"));
+  }
 }
 
 /// The job's name; empty if it can't be read.
@@ -223,12 +229,8 @@ void check_manifest(FieldChecker& checker, const json& manifest) {
   checker.require_choice(child(root, "kind"), kKinds);
   checker.check_known_fields(root, kManifestFields);
   const std::string job_name = check_metadata(checker, child(root, "metadata"));
-  const Field spec = child(root, "spec");
-  const Field worker = child(child(spec, "replicaSpecs"), "Worker");
-  for (const Field& owner : {root, child(worker, "template")}) {
-    check_progress_port(checker, child(owner, "metadata"));
-  }
-  check_spec(checker, job_name, spec);
+  check_annotations(checker, root);
+  check_spec(checker, job_name, child(root, "spec"));
 }
 
 }  // namespace
@@ -244,6 +246,12 @@ std::string describe(const std::vector<FieldError>& errors) {
 std::vector<FieldError> validate_manifest(const json& manifest) {
   FieldChecker checker(UnknownFields::refused);
   check_manifest(checker, manifest);
+  return checker.take();
+}
+
+std::vector<FieldError> validate_annotations(const json& manifest) {
+  FieldChecker checker(UnknownFields::ignored);
+  check_annotations(checker, {.value = &manifest, .path = ""});
   return checker.take();
 }
 

@@ -22,6 +22,10 @@ std::string describe(const std::vector<FieldError>& errors);  // one per line
 /// valid.
 std::vector<FieldError> validate_manifest(const nlohmann::json& manifest);
 
+/// Checks the annotations of the job and of its template, of which validate_manifest() refuses a
+/// wrong one. In the operator such a job runs, with a warning.
+std::vector<FieldError> validate_annotations(const nlohmann::json& manifest);
+
 /// Checks what decides in the operator: counts, names, the template, reserved variables. Empty:
 /// valid.
 std::vector<FieldError> validate_spec(const std::string& job_name, const nlohmann::json& spec);

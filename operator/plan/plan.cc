@@ -97,6 +97,9 @@ void conclude(Plan& plan, const Verdict& verdict, const Observed& observed) {
   const bool is_warning =
       status.phase == Phase::failed || is_restart || observed.create_error.has_value();
   if (is_news) plan.events.push_back({is_warning, status.reason, status.message});
+  const auto& annotation_error = observed.job.annotation_error;
+  if (before.reason.empty() && annotation_error)
+    plan.events.push_back({true, "InvalidAnnotation", *annotation_error + "; taken as \"off\""});
   // The verdict is persisted first; what follows from it is the next plan's.
   const bool is_verdict = is_terminal(verdict.phase) || before.attempt != status.attempt;
   if (is_verdict) plan.requeue_after = std::chrono::milliseconds{0};

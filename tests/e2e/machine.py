@@ -55,9 +55,13 @@ def process_of(pod, is_meant):
     raise world.Failure(f"container {name} of pod {pod['metadata']['name']} has no such process")
 
 
+def first_process(pod):
+    return process_of(pod, lambda words: words["NSpid"].split()[-1] == "1")
+
+
 def kill_container(pod):
     """kill -9 of the first process."""
-    os.kill(process_of(pod, lambda words: words["NSpid"].split()[-1] == "1"), signal.SIGKILL)
+    os.kill(first_process(pod), signal.SIGKILL)
 
 
 def process_named(pod, program):

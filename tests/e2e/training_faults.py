@@ -1,9 +1,12 @@
 """The faults of tests/trainer/faults, in pods on two nodes: the same strikes, the same sentences; the operator restarts."""
 import contextlib
+import os
 import pathlib
+import select
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 import machine
@@ -18,6 +21,7 @@ sys.path.insert(0, str(world.ROOT / "tests/trainer/faults"))
 from faults import FAULTS, FLAGS, LAUNCH, TEXT, Run, files_of, together  # noqa: E402
 from said import Said, check_end  # noqa: E402
 
+POSSIBLE = [name for name in FAULTS if name != "vanished"]  # that of rank 1 has the operators on it
 POD_NETWORKS = "10.78.0.0/16"
 INSIDE = "/faults"  # the disk, in a pod
 CODE_SECONDS_MAX = 15
@@ -53,11 +57,6 @@ class Cable:
     def mend(self):
         self.iptables("-F", self.chain)
 
-    def remove(self):
-        self.mend()
-        self.iptables("-D", "FORWARD", "-s", POD_NETWORKS, "-d", POD_NETWORKS, "-j", self.chain)
-        self.iptables("-X", self.chain)
-
 
 def manifest(name, more):
     """A worker on each node, in their containers' words."""
@@ -81,9 +80,16 @@ class Worker(Said):
     def __init__(self, name, rank):
         self.pod = next(pod for pod in pods(name) if pod["metadata"]["name"] == f"{name}-worker-{rank}")
         self.key = uid_of(name), 0, rank
+        self.end = os.pidfd_open(machine.first_process(self.pod))  # exact, where the log's end comes a second later
+        threading.Thread(target=self.watch_end, daemon=True).start()
         super().__init__(subprocess.Popen(
             [world.BIN / "kubectl", "logs", "-f", self.pod["metadata"]["name"]], env=world.with_kubeconfig(),
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+
+    def watch_end(self):
+        select.select([self.end], [], [])
+        self.process_ended_at = time.monotonic()
+        os.close(self.end)
 
     def engine(self):
         return machine.process_named(self.pod, "trainer-engine")
@@ -94,6 +100,7 @@ class Worker(Said):
     def wait(self):
         """Its container's exit code; none where its node could not tell any more."""
         super().wait()
+        self.ended_at = self.process_ended_at
         with contextlib.suppress(world.Failure):
             until(CODE_SECONDS_MAX, "the exit code", lambda: self.key in SIDE.codes)
         return SIDE.codes.get(self.key)

@@ -129,6 +129,18 @@ TEST(JobJson, reads_the_progress_port_of_the_job_then_of_its_pods) {
   }
 }
 
+TEST(JobJson, tells_of_an_annotation_that_is_wrong) {
+  json object = kJob;
+  EXPECT_EQ(job_from_json(object)->annotation_error, std::nullopt);
+  object["metadata"]["annotations"]["kubebrain.io/progress-port"] = "off";
+  EXPECT_EQ(job_from_json(object)->annotation_error, std::nullopt);
+  object["metadata"]["annotations"]["kubebrain.io/progress-port"] = "http";
+  EXPECT_EQ(
+      job_from_json(object)->annotation_error,
+      "metadata.annotations.kubebrain.io/progress-port: is \"http\"; it must be a port from 1 "
+      "to 65535, in quotes, or \"off\"");
+}
+
 json pod_with(const char* status) {
   json pod = json::parse(
       R"({"metadata": {"name": "mnist-worker-1", "namespace": "team", "uid": "p-1", "resourceVersion": "9",

@@ -235,6 +235,8 @@ void Story::apply_job(const Words& words) {
   apply_settings(words);
   const std::string invalid_field = option(words, "invalid", "");
   if (!invalid_field.empty()) world_.job.spec_error = invalid_field + ": is wrong";
+  const std::string annotation = option(words, "annotation", "");
+  if (!annotation.empty()) world_.job.annotation_error = annotation + ": is wrong";
   world_.now = at_second(0);
 }
 

@@ -28,7 +28,7 @@ Failure bad_data(const Error& error) {
   return {.exit_code = exit_code::kBadData, .reason = "BadData", .message = describe(error)};
 }
 Failure save_failed(const Error& error) {
-  return {.exit_code = exit_code::kSaveFailed, .reason = "SaveFailed", .message = describe(error)};
+  return {.exit_code = exit_code::kInputOutput, .reason = "SaveFailed", .message = describe(error)};
 }
 Failure wrong(const std::string& option, const std::string& what) {
   return bad_config({.code = Code::invalid, .message = what, .subject = option});

@@ -242,7 +242,7 @@ Result<void> TokenSource::require_readable(const Shard& shard, std::int64_t begi
   const auto at =
       shard.file.first_unreadable(first, std::min(static_cast<std::size_t>(count), left));
   if (!at) return {};
-  return Error{.code = Code::invalid,
+  return Error{.code = Code::internal,
                .message = "can't be read at byte " + std::to_string(*at) +
                           ": the file has been cut since training began, or its disk fails",
                .subject = shard.path.string()};

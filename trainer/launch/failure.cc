@@ -15,7 +15,7 @@ std::string reason_of(int code) {
     case exit_code::kBadData: return "BadData";
     case exit_code::kRendezvous: return "RendezvousFailed";
     case exit_code::kInternal: return "InternalError";
-    case exit_code::kSaveFailed: return "SaveFailed";
+    case exit_code::kInputOutput: return "InputOutput";
     case exit_code::kInterrupted: return "Interrupted";
     case exit_code::kPeerLost: return "PeerLost";
     case exit_code::kBadConfig: return "BadConfig";

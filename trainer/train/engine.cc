@@ -58,7 +58,7 @@ struct Inputs {
 
 std::optional<Failure> check_out(const TrainPlan& plan) {
   if (const auto prepared = prepare_out_folder(plan.out); !prepared) {
-    return Failure{.exit_code = exit_code::kSaveFailed,
+    return Failure{.exit_code = exit_code::kInputOutput,
                    .reason = "OutNotWritable",
                    .message = describe(prepared.error())};
   }
@@ -243,7 +243,11 @@ int run(TrainPlan plan, const ProcessEnv& env) {
   const auto begun = steady_clock::now();
   PhaseClock clock;
   Reporter reporter(plan, env, clock);
-  auto met = rendezvous(env, accelerator, {.clock = clock, .limits = plan.limits},
+  const WatchRequest watch{
+      .clock = clock, .limits = plan.limits, .write_down = [&reporter](const Failure& failure) {
+        reporter.end(failure);
+      }};
+  auto met = rendezvous(env, accelerator, watch,
                         inputs.failure ? std::min(patience, kRendezvousAfterFailure) : patience);
   if (const auto* const failure = std::get_if<Failure>(&met))
     return end_with(inputs.failure.value_or(*failure), env, {});

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "contract/outcome.h"
+#include "contract/result.h"
 
 namespace tj::trainer {
 
@@ -21,14 +22,20 @@ struct PeerLostError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Thrown when the data of a step can't be read: this rank ends at once, and the others, which wait
-/// for it in a collective, see a lost peer.
+/// Thrown when the data of a step can't be used, or (`is_lost`) not be read any more, which another
+/// attempt may do: this rank ends at once, and the others, which wait for it in a collective, see a
+/// lost peer.
 struct BadDataError : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  explicit BadDataError(const std::string& cause) : std::runtime_error(cause) {}
+  explicit BadDataError(const Error& error)
+      : std::runtime_error(describe(error)), is_lost(error.code != Code::invalid) {}
+  bool is_lost = false;
 };
 
 inline Failure bad_data(const BadDataError& bad) {
-  return {.exit_code = exit_code::kBadData, .reason = "BadData", .message = bad.what()};
+  return {.exit_code = bad.is_lost ? exit_code::kInputOutput : exit_code::kBadData,
+          .reason = bad.is_lost ? "DataLost" : "BadData",
+          .message = bad.what()};
 }
 
 inline Failure peer_lost(const PeerLostError& lost) {

@@ -188,7 +188,7 @@ class Loop {
     const auto timed = clock_.time(Section::data);
     for (std::int64_t pass = 0; pass < plan_.accumulation; ++pass) {
       auto batch = batches_->next();
-      if (!batch) throw BadDataError(describe(batch.error()));
+      if (!batch) throw BadDataError(batch.error());
       auto tokens = torch::from_blob(batch->tokens.data(),
                                      {plan_.micro_batch, plan_.model.context + 1}, torch::kInt32);
       passes.push_back({tokens.to(device, torch::kInt64), batch->first_sample});

@@ -141,7 +141,7 @@ void Saving::step_took(double seconds) { impl_->step_took(seconds); }
 std::string Saving::last_path() const { return impl_->last_path(); }
 
 Failure save_failure(std::int64_t step, const Error& error) {
-  return {.exit_code = exit_code::kSaveFailed,
+  return {.exit_code = exit_code::kInputOutput,
           .reason = "SaveFailed",
           .message = "step " + std::to_string(step) + " could not be saved: " + describe(error)};
 }

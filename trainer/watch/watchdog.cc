@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -29,6 +30,7 @@ constexpr milliseconds kLookEvery{250};
 constexpr std::int64_t kLooksAtMaster = 4;  // its sign is read in every fourth look: all ranks ask
 // The training thread often notices a loss by itself, and knows the step better.
 constexpr milliseconds kOwnEndMax{500};
+constexpr milliseconds kWriteDownMax{250};
 constexpr milliseconds kLastWordsMax{500};
 constexpr milliseconds kStackMax{500};
 constexpr milliseconds kStackAnswerMax{1500};  // of another rank, that looks each kLookEvery
@@ -83,6 +85,7 @@ class Watchdog::Impl {
       : env_(env),
         clock_(request.clock),
         limits_(request.limits),
+        write_down_(request.write_down),
         peers_(std::move(peers)),
         watched_(peers_.size()),
         training_thread_(::pthread_self()),
@@ -340,15 +343,27 @@ class Watchdog::Impl {
     const Failure failure{.exit_code = is_own ? exit_code::kInternal : exit_code::kPeerLost,
                           .reason = is_own ? notice.reason : "PeerLost",
                           .message = notice.message};
+    write_down(failure);
     // Nor does the end wait for a reader of the last words.
     const DeadlineGuard guard(steady_clock::now() + kLastWordsMax,
                               [&failure] { ::_exit(failure.exit_code); });
     ::_exit(end_with(failure, env_, clock_.seen().step));
   }
 
+  /// The training thread may hold, for ever, what writing needs.
+  void write_down(const Failure& failure) {
+    const auto written = std::make_shared<std::promise<void>>();
+    std::thread([this, failure, written] {
+      write_down_(failure);
+      written->set_value();
+    }).detach();
+    static_cast<void>(written->get_future().wait_for(kWriteDownMax));
+  }
+
   const ProcessEnv env_;
   PhaseClock& clock_;
   const Limits limits_;
+  const std::function<void(const Failure&)> write_down_;
   const std::vector<Peer> peers_;
   std::vector<Watched> watched_;  // by rank, the looker's; all on rank 0, elsewhere rank 0 alone
   const pthread_t training_thread_;

@@ -5,6 +5,7 @@
 #pragma once
 #include <c10/util/intrusive_ptr.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -21,6 +22,8 @@ namespace tj::trainer {
 struct WatchRequest {
   PhaseClock& clock;  // must outlive the watchdog
   Limits limits;
+  /// Called before the watchdog ends the process, on a thread of its own, and not waited for long.
+  std::function<void(const Failure&)> write_down;
 };
 
 class Watchdog {

@@ -67,9 +67,14 @@ class EngineTest(ProcessTest):
     def words(self, rank=0):
         return json.loads((self.folder / f"words-{rank}").read_text())
 
+    def metrics(self, out=None):
+        return [json.loads(line) for line in ((out or self.out) / "metrics.jsonl").read_text().splitlines()]
+
     def losses(self, out=None):
-        lines = ((out or self.out) / "metrics.jsonl").read_text().splitlines()
-        return {line["step"]: line["loss"] for line in map(json.loads, lines) if "loss" in line}
+        return {line["step"]: line["loss"] for line in self.metrics(out) if "loss" in line}
+
+    def events(self):
+        return [line for line in self.metrics() if "event" in line]
 
 
 def read_safetensors(path):

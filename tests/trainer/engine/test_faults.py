@@ -46,6 +46,9 @@ class Faults(EngineTest):
                 rf"its process {ranks[1].pid} is stopped by a signal \(SIGSTOP\)$",
             )
         self.assertEqual((self.words(0)["reason"], self.words(2)["reason"]), ("PeerLost", "PeerLost"))
+        end, ledger = self.events()[-2:]
+        self.assertEqual((end["event"], ledger["event"]), ("failure", "ledger"))
+        self.assertIn("rank 1 on node node-1 is frozen", end["message"])
         self.assertGreaterEqual(self.words(0)["step"], 3)
 
     def test_a_frozen_rank_0_is_named_though_it_carries_the_store(self):

@@ -48,10 +48,6 @@ class ReportTest(EngineTest):
         """A run whose lines nobody waits for."""
         return self.start(*flags, "--progress-port", self.window, **start)
 
-    def events(self):
-        lines = [json.loads(line) for line in (self.out / "metrics.jsonl").read_text().splitlines()]
-        return [line for line in lines if "event" in line]
-
 
 class Window(ReportTest):
     def test_progress_and_metrics_while_it_trains(self):

@@ -8,6 +8,7 @@ that the restarted run ends with the bits of one that nobody disturbed. Prints a
 
 import argparse
 import contextlib
+import json
 import os
 import pathlib
 import signal
@@ -25,6 +26,7 @@ from said import NODES, Said, check_end  # noqa: E402
 
 TRAINER = os.environ.get("TJ_TRAINER", "")
 GROUPS = pathlib.Path("/sys/fs/cgroup")
+LEDGER_ERROR_MAX = 0.01
 
 
 class Rank(Said):
@@ -110,20 +112,30 @@ def attempt(place, folder, out, number, start=together, more=()):
     return run
 
 
+def ledger_error(out, wall_seconds):
+    """By how much its seconds, of compute or saving or start or lost, are more than those that passed: a share."""
+    return json.loads((out / "ledger.json").read_text())["total_seconds"] / wall_seconds - 1
+
+
 def suffer(name, fault, place, folder, undisturbed):
     """One row of the table."""
     out = folder / name
+    begun_at = time.monotonic()
     run = attempt(place, folder, out, 1, fault.start, fault.more)
     try:
         run.ranks[0].wait_for(fault.after)
         struck_at = time.monotonic()
         fault.strike(run)
-        row = f"| {fault.what} | {check_end(name, fault, run.ranks, struck_at)[0]}"
+        row, went_on = check_end(name, fault, run.ranks, struck_at)
+        had_begun = (out / "ledger.json").exists()
         place.mend()
         run.undo.close()
         run = attempt(place, folder, out, 2)  # does nothing where training went on
         finish(run.ranks)
         assert files_of(out) == undisturbed, f"{name}: other bits than the undisturbed run"
+        if had_begun and not went_on:
+            error = ledger_error(out, run.ranks[0].ended_at - begun_at)
+            assert abs(error) < LEDGER_ERROR_MAX, f"{name}: the ledger sums to {error:+.2%} of the wall time"
     finally:
         place.mend()
         for rank in run.ranks.values():
@@ -132,7 +144,7 @@ def suffer(name, fault, place, folder, undisturbed):
         run.undo.close()
         if out.is_mount():
             subprocess.run(["umount", "--lazy", out], check=True)
-    return row
+    return f"| {fault.what} | {row}"
 
 
 def main():

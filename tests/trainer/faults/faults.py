@@ -176,6 +176,7 @@ class Fault:
 
 LOST = r"rank {} on node {} was lost, in phase step after step \d+: .*(closed|reset) by peer"
 UNREACHABLE = r"rank 1 on node node-b is frozen or unreachable: no sign of life for \d+ s .*, last seen in phase step"
+MASTER_UNREACHABLE = r"rank 0 on node node-a is frozen or unreachable: its store does not answer for 8 s .*in phase step"
 STOPPED = r"rank 1 on node node-b was asked to stop by signal 15; step \d+ of \d+ is saved"
 FAULTS = {
     "killed": Fault("rank 1 is killed (SIGKILL)", to_engine(1, signal.SIGKILL), LOST.format(1, "node-b")),
@@ -186,8 +187,7 @@ FAULTS = {
     "frozen": Fault("rank 1 is frozen (SIGSTOP)", to_engine(1, signal.SIGSTOP), UNREACHABLE, seconds_max=18),
     "master-frozen": Fault(
         "rank 0 is frozen (SIGSTOP)", to_engine(0, signal.SIGSTOP),
-        r"rank 0 on node node-a is frozen or unreachable: its store does not answer for 8 s .*, last seen in phase step",
-        survivor=1, seconds_max=18,
+        MASTER_UNREACHABLE, survivor=1, seconds_max=18,
     ),
     "oom": Fault(
         "rank 1 is killed by the kernel: out of memory in its control group", out_of_memory, LOST.format(1, "node-b"),
@@ -207,6 +207,9 @@ FAULTS = {
         seconds_max=60, start=on_a_small_disk,
     ),
     "vanished": Fault("node b loses its power", lambda run: run.power_off(1), UNREACHABLE, seconds_max=18),
+    "master-vanished": Fault(
+        "node a loses its power", lambda run: run.power_off(0), MASTER_UNREACHABLE, survivor=1, seconds_max=18,
+    ),
     "cut": Fault("the cable is cut for good", lambda run: run.place.cut(), UNREACHABLE, seconds_max=18),
     "blink": Fault("the cable is out for 5 s", for_a_while(5, lambda place: place.cut())),
     "loss": Fault(
