@@ -58,9 +58,11 @@ storm:  ## kills a training run 50 times (kill -9), half of the time in a save; 
 faults:  ## two ranks on two nodes, killed, frozen, cut off: a table of who was blamed and how fast all were gone
 	tools/deps apt
 	tools/deps build
+	tools/deps cluster
 	cmake --preset dev --log-level=WARNING >/dev/null
 	cmake --build --preset dev --target trainer trainer-engine
 	TJ_TRAINER=$(CURDIR)/build/dev/trainer/trainer tests/trainer/faults/fault_table.py
+	tests/e2e/run --faults
 
 check:  ## static checks only: format, lint, clang-tidy
 	tools/deps build

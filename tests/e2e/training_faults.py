@@ -150,10 +150,10 @@ class ClusterRun(Run):
 
 
 class Table:
-    """The rows, each a story of its own after `begin`."""
+    """The rows, each a story of its own after that of the undisturbed training."""
 
-    def begin(self):
-        """Trains undisturbed: every other training must end with the same files."""
+    def undisturbed_training(self):
+        """Every other one must end with the same files."""
         for rank in range(2):
             data_of(rank).mkdir()
             (data_of(rank) / "a.txt").write_text(TEXT)
