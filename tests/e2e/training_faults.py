@@ -138,6 +138,7 @@ class ClusterRun(Run):
 
     def power_off(self, rank):
         expect(self.nodes[rank] == "n2", f"rank {rank} is on {self.nodes[rank]}, where the operators are")
+        self.place.cut()  # else the machine says good-bye for its processes
         world.run(world.CLUSTER, "kill-node", 2)
         self.undo.callback(world.run, world.CLUSTER, "node", 2)
 
