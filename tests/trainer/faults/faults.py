@@ -1,5 +1,5 @@
 """What can happen to two ranks on two nodes, how it is done to them, and what the survivor must say. The nodes are two
-network namespaces (fault_table.py) or those of a real Kubernetes (tests/e2e/faulted.py): each has a Run of its own."""
+network namespaces (fault_table.py) or those of a real Kubernetes (tests/e2e/training_faults.py): each has a Run of its own."""
 
 import contextlib
 import dataclasses
