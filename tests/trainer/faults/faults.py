@@ -168,7 +168,7 @@ class Fault:
     code: int = 76  # of the survivor
     survivor: int = 0
     launcher_says: str = ""  # that of the other rank
-    seconds_max: float = 15  # until the last process is gone, on a busy machine; the table shows what it is
+    seconds_max: float = 8  # until the last process is gone, on a busy machine; the table shows what it is
     more: tuple = ()  # flags of the disturbed attempt
     after: str = rf"^step {FAULT_STEP}/"  # rank 0's line before it strikes
     start: Callable = together
