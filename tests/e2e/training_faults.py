@@ -18,7 +18,7 @@ from side import SIDE, pods, status, uid_of, until_phase
 from world import expect, kubectl, until
 
 sys.path.insert(0, str(world.ROOT / "tests/trainer/faults"))
-from faults import FAULTS, FLAGS, LAUNCH, TEXT, Run, files_of, together  # noqa: E402
+from faults import FAULTS, FLAGS, LAUNCH, Run, data_of, files_of, together, write_data  # noqa: E402
 from said import Said, check_end  # noqa: E402
 
 POSSIBLE = [name for name in FAULTS if name != "vanished"]  # that of rank 1 has the operators on it
@@ -28,11 +28,6 @@ CODE_SECONDS_MAX = 15
 RUN_SECONDS_MAX = 300
 # The first gang waits for a word for each rank: a fault may be that one comes late.
 START = 'trap "exit 143" TERM; [ $TRAININGJOB_ATTEMPT != 0 ] || until [ -e "$0-$RANK" ]; do sleep 0.1; done; exec "$@"'
-
-
-def data_of(rank):
-    """Each has its own copy."""
-    return DISK.folder / f"data-{rank}"
 
 
 class Cable:
@@ -108,7 +103,7 @@ class Worker(Said):
 
 class ClusterRun(Run):
     def __init__(self, cable, name, more=()):
-        super().__init__(cable, DISK.folder / name, [data_of(rank) for rank in range(2)])
+        super().__init__(cable, DISK.folder / name, [data_of(DISK.folder, rank) for rank in range(2)])
         self.name = name
         world.apply(manifest(name, more))
         until(60, lambda: f"both containers of {name} to run; it is {status(name)}", self.both_run)
@@ -155,9 +150,7 @@ class Table:
 
     def undisturbed_training(self):
         """Every other one must end with the same files."""
-        for rank in range(2):
-            data_of(rank).mkdir()
-            (data_of(rank) / "a.txt").write_text(TEXT)
+        write_data(DISK.folder)
         self.cable = Cable()
         calm = ClusterRun(self.cable, "calm")
         together(calm)

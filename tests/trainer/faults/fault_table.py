@@ -20,7 +20,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1])]
 import nodes  # noqa: E402
-from faults import FAULTS, FLAGS, LAUNCH, TEXT, Run, files_of, together, until  # noqa: E402
+from faults import FAULTS, FLAGS, LAUNCH, Run, data_of, files_of, together, until, write_data  # noqa: E402
 from processes import environment_of_a_program  # noqa: E402
 from said import NODES, Said, check_end  # noqa: E402
 
@@ -95,11 +95,6 @@ def removed(group):
     return not group.exists()
 
 
-def data_of(folder, rank):
-    """Each node has its own copy."""
-    return folder / f"data-{rank}"
-
-
 def finish(ranks):
     codes = [rank.wait() for rank in ranks.values()]
     if any(codes):
@@ -154,9 +149,7 @@ def main():
     place = nodes.Nodes()
     with tempfile.TemporaryDirectory(prefix="tj-faults-") as folder:
         folder = pathlib.Path(folder)
-        for rank in range(2):
-            data_of(folder, rank).mkdir()
-            (data_of(folder, rank) / "a.txt").write_text(TEXT)
+        write_data(folder)
         finish(attempt(place, folder, folder / "calm", 0).ranks)
         undisturbed = files_of(folder / "calm")
         print("| what happens at step 100 | what the other rank says | said after | all gone after | and then |")

@@ -39,6 +39,17 @@ class Run:
         self.undo = contextlib.ExitStack()
 
 
+def data_of(folder, rank):
+    """Each has its own copy."""
+    return folder / f"data-{rank}"
+
+
+def write_data(folder):
+    for rank in range(2):
+        data_of(folder, rank).mkdir()
+        (data_of(folder, rank) / "a.txt").write_text(TEXT)
+
+
 def files_of(out):
     folder = out / f"step-{STEPS:06}"
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
