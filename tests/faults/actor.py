@@ -4,7 +4,7 @@ import pathlib
 import signal
 import subprocess
 
-from server import ROOT, expect
+from server import ROOT, expect, until
 
 PROGRAM = ROOT / "build/dev/operator/loop/trainingjob-operator"
 STOP_SECONDS_MAX = 15
@@ -42,6 +42,7 @@ class Operator:
         """Ends it in order; a program that has ended by itself is a failure."""
         code = self.process.poll()
         expect(code is None, f"the operator ended by itself with {code}; its log ends: {self.last_words()}")
+        until("the operator to listen to SIGTERM", self.listens_to_sigterm, STOP_SECONDS_MAX)
         self.process.terminate()
         try:
             code = self.process.wait(STOP_SECONDS_MAX)
@@ -49,6 +50,12 @@ class Operator:
             self.kill()
             raise
         expect(code == 0, f"the operator ended with {code} after SIGTERM; its log ends: {self.last_words()}")
+
+    def listens_to_sigterm(self):
+        """A process that has only just been started would end by the signal itself."""
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt"))
+        return int(caught, 16) >> (signal.SIGTERM - 1) & 1
 
     def last_words(self):
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-8:])

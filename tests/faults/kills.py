@@ -25,16 +25,22 @@ class KillAt(Faults):
         self.operator = None
         self.lock = threading.Lock()
         self.call, self.killed_at = None, None
+        self.is_over = False
 
     def strike(self, call, is_after):
         """True where this is the place. The next operator comes at once."""
         with self.lock:
-            if self.killed_at is not None or call.number != self.number or is_after != self.is_after:
+            if self.is_over or self.killed_at or call.number != self.number or is_after != self.is_after:
                 return False
             self.operator.kill()
             self.call, self.killed_at = call, time.monotonic()
             self.operator.start()
             return True
+
+    def end(self):
+        """A life's last calls, its events, may come when it is over: who stops the operator must not meet a kill."""
+        with self.lock:
+            self.is_over = True
 
     def before(self, call):
         return not self.strike(call, is_after=False)
@@ -99,6 +105,7 @@ def delete(place):
 
 STEPS = {"create": create, "restart": restart, "suspend": suspend, "resume": resume, "succeed": succeed,
          "delete": delete}
+LAST_STEP = list(STEPS)[-1]
 
 
 def live(world, name, faults):
@@ -113,6 +120,8 @@ def live(world, name, faults):
             life.times[step] = time.monotonic()
             life.ends[step] = what_holds(place)
         life.calls = list(proxy.calls)
+        if isinstance(faults, KillAt):
+            faults.end()
     place.expect_nothing_wrong(PODS_CREATED)
     return life
 
@@ -123,7 +132,7 @@ def live_with_a_kill(world, calm, number, is_after):
     when = f"call {number}, {'before its answer' if is_after else 'before the server heard it'}"
     try:
         life = live(world, f"kill-{number}-{'after' if is_after else 'before'}", kill)
-        if kill.killed_at is None:
+        if kill.killed_at is None or kill.killed_at > life.times[LAST_STEP]:
             return None
         for step, end in life.ends.items():
             equal(end, calm.ends[step], f"the end of {step}")
