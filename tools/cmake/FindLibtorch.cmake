@@ -23,7 +23,9 @@ if(Libtorch_FOUND AND NOT TARGET Libtorch::Libtorch)
     ${Libtorch_INCLUDE} ${Libtorch_INCLUDE}/torch/csrc/api/include ${Libtorch_GLOO_INCLUDE})
   # Without them the headers of c10d are empty.
   target_compile_definitions(Libtorch::Libtorch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
-  target_link_libraries(Libtorch::Libtorch INTERFACE ${Libtorch_CPU} ${Libtorch_C10})
+  # Without OpenMP at::parallel_for is a plain loop. The libgomp found at run time is the one beside libtorch.
+  target_compile_options(Libtorch::Libtorch INTERFACE -fopenmp)
+  target_link_libraries(Libtorch::Libtorch INTERFACE ${Libtorch_CPU} ${Libtorch_C10} gomp)
   # libtorch_cpu names CUDA symbols that a CPU program never calls.
   target_link_options(Libtorch::Libtorch INTERFACE -Wl,--allow-shlib-undefined -Wl,-rpath,${Libtorch_ROOT}/lib)
 endif()

@@ -3,7 +3,12 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <ATen/Parallel.h>
+
 #include <cmath>
+#include <mutex>
+#include <set>
+#include <thread>
 
 namespace tj::trainer {
 namespace {
@@ -13,6 +18,20 @@ constexpr Gpt2Config kSmall{.layers = 2, .heads = 2, .width = 16, .context = 8, 
 at::Tensor random_tokens(std::int64_t samples, std::int64_t count) {
   auto generator = at::detail::createCPUGenerator(5);
   return torch::randint(0, 256, {samples, count}, generator, torch::kInt64);
+}
+
+/// It depends on how a unit is compiled: torch's header has a plain loop, too.
+TEST(Gpt2, loops_of_our_own_kernels_are_shared_over_the_threads) {
+  const int threads_before = at::get_num_threads();
+  at::set_num_threads(2);
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  at::parallel_for(0, 8, /*grain_size=*/1, [&](std::int64_t, std::int64_t) {
+    const std::scoped_lock lock(mutex);
+    threads.insert(std::this_thread::get_id());
+  });
+  at::set_num_threads(threads_before);
+  EXPECT_EQ(threads.size(), 2U);
 }
 
 TEST(Gpt2, has_the_tensors_that_its_config_says) {
