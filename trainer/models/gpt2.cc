@@ -261,7 +261,7 @@ at::Tensor Gpt2::head_loss(const at::Tensor& x_BTC, const at::Tensor& targets) c
   const auto x_NC = last_norm(x_BTC).reshape({-1, config_.width});
   const auto ignored = compute_.ignored_token.value_or(kNoTarget);
   // Below float32 the gradient of the logits needs the loss scale before it is rounded.
-  if (compute_.precision == Precision::fp32 && at::GradMode::is_enabled())
+  if (compute_.precision == Precision::fp32)
     return head_loss_sum(x_NC, parameters_[0], targets, ignored);
   const auto logits = at::matmul(x_NC, parameters_[0].t());
   return at::cross_entropy_loss(logits.to(at::kFloat), targets, {}, at::Reduction::Sum, ignored);

@@ -62,7 +62,16 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
 
 at::Tensor head_loss_sum(const at::Tensor& x_NC, const at::Tensor& w_VC, const at::Tensor& targets,
                          std::int64_t ignored) {
-  return HeadLoss::apply(x_NC, w_VC, targets, ignored);
+  if (at::GradMode::is_enabled()) return HeadLoss::apply(x_NC, w_VC, targets, ignored);
+  auto loss = at::zeros({}, x_NC.options().dtype(at::kDouble));
+  const auto rows_max = std::max<std::int64_t>(1, kBlockLogitsMax / w_VC.size(0));
+  for (std::int64_t first = 0; first < x_NC.size(0); first += rows_max) {
+    const auto rows = std::min(rows_max, x_NC.size(0) - first);
+    const auto logits_RV = at::mm(x_NC.narrow(0, first, rows), w_VC.t());
+    loss += at::cross_entropy_loss(logits_RV, targets.narrow(0, first, rows), {},
+                                   at::Reduction::Sum, ignored);
+  }
+  return loss.to(x_NC.scalar_type());
 }
 
 }  // namespace tj::trainer

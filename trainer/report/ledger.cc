@@ -100,6 +100,7 @@ Spending spending_of(const Seen& seen, double before_seconds) {
   spending[Spent::start] = before_seconds + in(of_phase, Phase::start) + in(of_phase, Phase::end);
   spending[Spent::data] = in(of_step, Section::data);
   spending[Spent::communication] = in(of_step, Section::collective);
+  spending[Spent::eval] = in(of_phase, Phase::eval);
   const double stall = in(of_step, Section::save);
   spending[Spent::save] = in(of_phase, Phase::save) + stall;
   spending[Spent::compute] = std::max(0.0, in(of_phase, Phase::step) - spending[Spent::data] -

@@ -54,6 +54,8 @@ std::string metrics_page(const RunState& state) {
   page.gauge("trainer_last_step", "The run ends after so many steps.",
              static_cast<double>(run.steps));
   page.gauge("trainer_loss", "Mean loss of the last step, of all ranks.", run.loss);
+  page.gauge("trainer_eval_loss", "Mean loss of the last evaluation, of all ranks.",
+             state.eval_loss);
   page.gauge("trainer_learning_rate", "Learning rate of the last step.", if_stepped(state.lr));
   page.gauge("trainer_gradient_norm", "Norm of the last gradient before clipping.",
              if_stepped(state.gradient_norm));

@@ -1,5 +1,6 @@
 // What rank 0 serves: the run at one moment, as a document and as Prometheus' text. Pure.
 #pragma once
+#include <optional>
 #include <string>
 
 #include "contract/progress.h"
@@ -10,6 +11,7 @@ namespace tj::trainer {
 /// The run as far as rank 0 knows it.
 struct RunState {
   Progress progress;
+  std::optional<double> eval_loss;
   double lr = 0;
   double gradient_norm = 0;
   double step_seconds = 0;

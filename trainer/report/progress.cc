@@ -42,6 +42,23 @@ std::string step_json(const StepReport& report) {
   return document.dump();
 }
 
+std::string eval_line(const EvalReport& report) {
+  char line[160];
+  std::snprintf(line, sizeof line, "eval after step %lld | loss %.4f | %lld targets in %.2f s",
+                static_cast<long long>(report.step), report.loss,
+                static_cast<long long>(report.targets), report.seconds);
+  return line;
+}
+
+std::string eval_json(const EvalReport& report) {
+  return nlohmann::ordered_json({{"event", "eval"},
+                                 {"at_step", report.step},
+                                 {"eval_loss", report.loss},
+                                 {"targets", report.targets},
+                                 {"seconds", report.seconds}})
+      .dump();
+}
+
 std::string progress_bar(const StepReport& report, int columns, bool has_colour) {
   char text[128];
   std::snprintf(text, sizeof text, " %lld/%lld | loss %.4f | %.0f tok/s",

@@ -35,6 +35,19 @@ std::string progress_bar(const StepReport& report, int columns, bool has_colour)
 /// 35.2 -> "0:35", 3725 -> "1:02:05", 90061 -> "1d 1:01:01"
 std::string time_left_text(double seconds);
 
+/// The loss on data that is not trained on.
+struct EvalReport {
+  std::int64_t step = 0;     // finished steps
+  double loss = 0;           // mean over all targets, of all ranks
+  std::int64_t targets = 0;  // that count
+  double seconds = 0;
+};
+
+/// eval after step 100 | loss 2.1234 | 32768 targets in 0.41 s
+std::string eval_line(const EvalReport& report);
+/// {"event":"eval","at_step":100,"eval_loss":2.1234,...}: the loss in full.
+std::string eval_json(const EvalReport& report);
+
 /// How fast steps follow each other, with all that is between them.
 class Pace {
  public:

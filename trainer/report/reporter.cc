@@ -109,6 +109,17 @@ class Reporter::Impl {
     return append_line(metrics(), step_json(report));
   }
 
+  void evaluated(const EvalReport& report) {
+    if (!is_first()) return;
+    {
+      const std::scoped_lock lock(mutex_);
+      state_.eval_loss = report.loss;
+    }
+    if (tensorboard_) tensorboard_->evaluated(report);
+    say(eval_line(report));
+    (void)append_line(metrics(), eval_json(report));  // the next step says why not
+  }
+
   void save_begins(std::int64_t step) {
     if (is_first()) ledger_.mark(step);
   }
@@ -302,6 +313,7 @@ void Reporter::training_begins(std::int64_t step, const std::string& path) {
   impl_->training_begins(step, path);
 }
 Result<void> Reporter::step(StepReport report) { return impl_->step(report); }
+void Reporter::evaluated(const EvalReport& report) { impl_->evaluated(report); }
 void Reporter::save_begins(std::int64_t step) { impl_->save_begins(step); }
 void Reporter::saved(const SaveReport& report) { impl_->saved(report); }
 void Reporter::interfered(const InterferenceReport& report) { impl_->interfered(report); }

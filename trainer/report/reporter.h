@@ -34,6 +34,8 @@ class Reporter {
   /// A step is done; `report` without mfu and eta, which are found here. Fails when metrics.jsonl
   /// can't be written: the disk is full, and the next checkpoint would find it so as well.
   Result<void> step(StepReport report);
+  /// The loss on other data is known.
+  void evaluated(const EvalReport& report);
   /// The state of `step` is being saved.
   void save_begins(std::int64_t step);
   /// A checkpoint is complete. Any thread.

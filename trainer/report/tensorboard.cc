@@ -49,6 +49,11 @@ void TensorBoard::step(const StepReport& report, const Spending& spending) {
   if (step_seconds_.size() >= kHistogramSteps) write_histograms(report.step);
 }
 
+void TensorBoard::evaluated(const EvalReport& report) {
+  const ScalarValue value{"eval/loss", report.loss};
+  file_->add(scalars_event(at(report.step), {&value, 1}));
+}
+
 void TensorBoard::write_histograms(std::int64_t step) {
   file_->add(histogram_event(at(step), "speed/step_seconds_of_100", step_seconds_));
   file_->add(histogram_event(at(step), "train/gradient_norm_of_100", gradient_norms_));

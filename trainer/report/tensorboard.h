@@ -27,6 +27,7 @@ class TensorBoard {
   void begin(std::int64_t first_step, std::span<const Setting> table,
              std::span<const Setting> plan);
   void step(const StepReport& report, const Spending& spending);
+  void evaluated(const EvalReport& report);
   void end(std::int64_t step, SessionStatus status);
   Result<void> flush() { return file_->flush(); }
 

@@ -13,7 +13,6 @@
 #include "trainer/comm/accelerator.h"
 #include "trainer/comm/agreement.h"
 #include "trainer/comm/rendezvous.h"
-#include "trainer/data/sampler.h"
 #include "trainer/launch/host.h"
 #include "trainer/report/last_words.h"
 #include "trainer/report/progress.h"
@@ -53,6 +52,7 @@ Result<std::optional<InitialModel>> read_init(const Flags& flags) {
 
 struct Inputs {
   std::optional<TokenSource> source;
+  std::optional<TokenSource> eval_source;
   std::optional<Failure> failure;
 };
 
@@ -74,25 +74,51 @@ Failure bad_data(const std::string& message) {
   return {.exit_code = exit_code::kBadData, .reason = "BadData", .message = message};
 }
 
+std::optional<Failure> check_length(const std::string& name, const TokenSource& source,
+                                    const TrainPlan& plan) {
+  const std::int64_t needed = plan.model.context + 1;
+  if (source.token_count() >= needed) return std::nullopt;
+  return bad_data(name + ": holds " + grouped(source.token_count()) + " tokens in " +
+                  std::to_string(source.file_count()) + " files; one sequence of --seq-len " +
+                  std::to_string(plan.model.context) + " needs " + grouped(needed));
+}
+
 /// Opens the data, and completes the plan by what it says.
-Inputs open_inputs(TrainPlan& plan, const ProcessEnv& env) {
+std::optional<Failure> open_data(TrainPlan& plan, Inputs& inputs) {
   auto source = TokenSource::open(plan.data);
-  if (!source) return {.source = {}, .failure = bad_data(describe(source.error()))};
+  if (!source) return bad_data(describe(source.error()));
   if (const auto settled = settle_vocabulary(plan, source->vocabulary()); !settled)
-    return {.source = {}, .failure = bad_config(settled.error())};
+    return bad_config(settled.error());
   source->require_ids_below(source->vocabulary() > 0 ? source->vocabulary()
                                                      : plan.model.vocabulary);
-  const std::int64_t needed = plan.model.context + 1;
-  if (source->token_count() < needed) {
-    return {.source = {},
-            .failure = bad_data("--data " + plan.data.front() + ": holds " +
-                                grouped(source->token_count()) + " tokens in " +
-                                std::to_string(source->file_count()) +
-                                " files; one sequence of --seq-len " +
-                                std::to_string(plan.model.context) + " needs " + grouped(needed))};
+  inputs.source.emplace(std::move(*source));
+  return check_length("--data " + plan.data.front(), *inputs.source, plan);
+}
+
+std::optional<Failure> open_eval_data(const TrainPlan& plan, Inputs& inputs) {
+  if (plan.eval_data.empty()) return std::nullopt;
+  auto source = TokenSource::open(plan.eval_data);
+  if (!source) {
+    auto error = source.error();
+    // A source speaks of the flag that it is opened for most often.
+    if (error.subject.starts_with("--data ")) error.subject.insert(2, "eval-");
+    return bad_data(describe(error));
   }
-  Inputs inputs{.source = std::move(*source), .failure = {}};
-  if (env.rank == 0) inputs.failure = check_out(plan);
+  const std::string name = "--eval-data " + plan.eval_data.front();
+  if (source->vocabulary() > plan.model.vocabulary) {
+    return bad_data(name + ": is of a vocabulary of " + std::to_string(source->vocabulary()) +
+                    "; the model's is " + std::to_string(plan.model.vocabulary));
+  }
+  source->require_ids_below(plan.model.vocabulary);
+  inputs.eval_source.emplace(std::move(*source));
+  return check_length(name, *inputs.eval_source, plan);
+}
+
+Inputs open_inputs(TrainPlan& plan, const ProcessEnv& env) {
+  Inputs inputs;
+  inputs.failure = open_data(plan, inputs);
+  if (!inputs.failure) inputs.failure = open_eval_data(plan, inputs);
+  if (!inputs.failure && env.rank == 0) inputs.failure = check_out(plan);
   return inputs;
 }
 
@@ -116,10 +142,7 @@ std::optional<Setting> choose_threads(const TrainPlan& plan, const ProcessEnv& e
 std::vector<Setting> all_settings(const TrainPlan& plan, const ProcessEnv& env,
                                   const TokenSource& source) {
   auto rows = plan.settings;
-  const SampleSpace space{.seed = plan.seed,
-                          .token_count = source.token_count(),
-                          .sequence_tokens = plan.model.context};
-  const std::int64_t epoch = samples_per_epoch(space);
+  const std::int64_t epoch = samples_per_epoch(sample_space(plan, source.token_count()));
   const std::int64_t samples = plan.batch_size * plan.schedule.steps;
   const std::string files = std::to_string(source.file_count()) + " files";
   char epochs[32];
@@ -212,6 +235,7 @@ LoopEnd train_joined(const JoinedRun& run) {
     run.reporter.begin(std::move(rows));
     return train({.plan = run.plan,
                   .source = *run.inputs.source,
+                  .eval_source = run.inputs.eval_source ? &*run.inputs.eval_source : nullptr,
                   .communicator = communicator,
                   .sharing = sharing,
                   .clock = run.clock,

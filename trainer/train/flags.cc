@@ -20,6 +20,13 @@ constexpr Flag kFlags[] = {
              "of them; may be given several times",
      .is_repeatable = true,
      .required = true},
+    {.name = "--eval-data",
+     .help = "what the loss is also taken on, without training on it; as --data",
+     .is_repeatable = true},
+    {.name = "--eval-every",
+     .help = "evaluate each N steps and at the end; 0: at the end only (0)"},
+    {.name = "--eval-batches",
+     .help = "batches of an evaluation, the same ones each time (16, or the whole data once)"},
     {.name = "--data-threads", .help = "threads that read batches ahead (1)"},
     {.name = "--vocabulary", .help = "tokens the model knows (what the data says)"},
     {.name = "--out", .help = "folder for checkpoints and metrics.jsonl", .required = true},
@@ -86,9 +93,10 @@ constexpr Flag kFlags[] = {
              ".safetensors file"},
     {.name = "--log-every", .help = "print each N-th step (1)"},
     {.name = "--limit",
-     .help = "PHASE=SECONDS,... that a rank may stand still before all end: start, step or save; "
-             "silence: that its whole process may; 0: for ever "
-             "(start=600,step=300,save=600,silence=8)"},
+     .help =
+         "PHASE=SECONDS,... that a rank may stand still before all end: start, step, eval or save; "
+         "silence: that its whole process may; 0: for ever "
+         "(start=600,step=300,eval=300,save=600,silence=8)"},
     {.name = "--tensorboard",
      .help = "folder for TensorBoard's event files, or off (tensorboard in --out)"},
     {.name = "--log-dir", .help = "folder for a log of each rank, or off (logs in --out)"},

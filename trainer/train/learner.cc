@@ -134,7 +134,7 @@ at::Tensor Learner::forward(const at::Tensor& tokens, std::int64_t first_sample)
 void Learner::pass_by_shards(const at::Tensor& tokens, std::int64_t first_sample, double factor) {
   const std::int64_t rows = plan_.batch_size / plan_.logical_shards;
   const std::int64_t shards = tokens.size(0) / rows;
-  const std::int64_t first_shard = (comm_.rank() * plan_.accumulation + passes_done_) * shards;
+  const std::int64_t first = first_shard(shards);
   auto& tree = zero_ ? *zero_->shard_tree() : *shard_tree_;
   for (std::int64_t shard = 0; shard < shards; ++shard) {
     tree.clear();
@@ -143,13 +143,43 @@ void Learner::pass_by_shards(const at::Tensor& tokens, std::int64_t first_sample
     (loss * factor).backward();
     if (zero_) zero_->end_pass();
     tree.add_shard();
-    shard_losses_[static_cast<std::size_t>(first_shard + shard)] = loss.item<double>();
+    shard_losses_[static_cast<std::size_t>(first + shard)] = loss.item<double>();
   }
+}
+
+/// Of the pass that comes next, by its place in the batch.
+std::int64_t Learner::first_shard(std::int64_t shards_of_pass) const {
+  return (comm_.rank() * plan_.accumulation + passes_done_) * shards_of_pass;
+}
+
+void Learner::measure(const at::Tensor& tokens) {
+  const at::NoGradGuard no_gradients;
+  const bool is_deterministic = plan_.logical_shards > 0;
+  const std::int64_t rows =
+      is_deterministic ? plan_.batch_size / plan_.logical_shards : tokens.size(0);
+  const std::int64_t shards = tokens.size(0) / rows;
+  const std::int64_t first = is_deterministic ? first_shard(shards) : 0;
+  for (std::int64_t shard = 0; shard < shards; ++shard) {
+    if (zero_) zero_->begin_pass(/*is_last=*/false);
+    const auto loss = model_.loss_sum(tokens.narrow(0, shard * rows, rows));
+    if (zero_) zero_->end_forward();
+    shard_losses_[static_cast<std::size_t>(first + shard)] += loss.item<double>();
+  }
+  passes_done_ = (passes_done_ + 1) % plan_.accumulation;
+}
+
+double Learner::take_measured() {
+  const double sum = loss_over_ranks();
+  std::ranges::fill(shard_losses_, 0.0);
+  passes_done_ = 0;
+  return sum;
 }
 
 UpdateOutcome Learner::update(double lr, std::int64_t targets_of_step) {
   TORCH_CHECK(passes_done_ == plan_.accumulation, "an update follows all passes of a step");
-  UpdateOutcome outcome{.loss = step_loss(targets_of_step)};
+  are_own_losses_finite_ =
+      std::ranges::all_of(shard_losses_, [](double loss) { return std::isfinite(loss); });
+  UpdateOutcome outcome{.loss = loss_over_ranks() / static_cast<double>(targets_of_step)};
   if (zero_) zero_->finish_gradients();
   if (shard_tree_) shard_tree_->sum(comm_);
   if (state_bytes_ == 0) state_bytes_ = held_bytes();
@@ -195,12 +225,10 @@ bool Learner::is_finite_here() const {
   });
 }
 
-double Learner::step_loss(std::int64_t targets_of_step) {
-  are_own_losses_finite_ =
-      std::ranges::all_of(shard_losses_, [](double loss) { return std::isfinite(loss); });
+double Learner::loss_over_ranks() {
   // Every shard's sum was made by one rank, so that the sum over ranks keeps its bits.
   const auto sums = sum_over_ranks(comm_, shard_losses_);
-  return std::accumulate(sums.begin(), sums.end(), 0.0) / static_cast<double>(targets_of_step);
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 void Learner::clear_gradients() {

@@ -38,6 +38,12 @@ class Learner {
   /// ranks and passes; each pass of the step gives the same.
   void pass(const at::Tensor& tokens, std::int64_t first_sample, std::int64_t targets_of_step);
 
+  /// Adds the loss over `tokens` [micro_batch, context + 1], without dropout, to what
+  /// take_measured() gives. Between two steps only; collective where weights are sharded.
+  void measure(const at::Tensor& tokens);
+  /// Collective: the sum of the losses measured since the last time, over all ranks and targets.
+  double take_measured();
+
   /// Collective: makes the gradients equal on all ranks and changes the state, after as many passes
   /// as the plan's accumulation says.
   UpdateOutcome update(double lr, std::int64_t targets_of_step);
@@ -61,7 +67,8 @@ class Learner {
   void pass_overlapped(const at::Tensor& tokens, std::int64_t first_sample, double factor);
   void pass_by_shards(const at::Tensor& tokens, std::int64_t first_sample, double factor);
   at::Tensor forward(const at::Tensor& tokens, std::int64_t first_sample);
-  double step_loss(std::int64_t targets_of_step);
+  std::int64_t first_shard(std::int64_t shards_of_pass) const;
+  double loss_over_ranks();
   void check_gradients(UpdateOutcome& outcome);
   bool unscale();
   double clip();

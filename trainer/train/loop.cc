@@ -8,10 +8,11 @@
 
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/comm/agreement.h"
-#include "trainer/data/batch_reader.h"
 #include "trainer/report/progress.h"
 #include "trainer/train/early_stop.h"
+#include "trainer/train/evaluation.h"
 #include "trainer/train/learner.h"
+#include "trainer/train/pass_reader.h"
 #include "trainer/train/resume.h"
 #include "trainer/train/saving.h"
 #include "trainer/train/stop_vote.h"
@@ -28,11 +29,9 @@ class Loop {
   explicit Loop(const LoopInputs& inputs)
       : plan_(inputs.plan),
         source_(inputs.source),
+        eval_source_(inputs.eval_source),
         comm_(inputs.communicator),
         sharing_(inputs.sharing),
-        space_{.seed = plan_.seed,
-               .token_count = source_.token_count(),
-               .sequence_tokens = plan_.model.context},
         clock_(inputs.clock),
         reporter_(inputs.reporter),
         learner_(plan_, comm_, clock_) {}
@@ -54,7 +53,7 @@ class Loop {
 
   std::optional<Failure> begin() {
     const auto beginning = begin_from_checkpoint(
-        {.plan = plan_, .communicator = comm_, .data_tokens = space_.token_count},
+        {.plan = plan_, .communicator = comm_, .data_tokens = source_.token_count()},
         learner_.state());
     if (beginning.failure) return beginning.failure;
     if (beginning.manifest) go_on_from(*beginning.manifest);
@@ -79,7 +78,7 @@ class Loop {
             .optimizer_steps = learner_.optimizer_steps(),
             .loss_scale = learner_.loss_scale(),
             .seed = plan_.seed,
-            .data_tokens = space_.token_count,
+            .data_tokens = source_.token_count(),
             .loss = loss_,
             .model = plan_.model,
             .numerics = numerics_of(plan_),
@@ -99,14 +98,7 @@ class Loop {
     if (step_ >= steps)
       return finish("nothing to do: " + std::to_string(step_) + " of " + std::to_string(steps) +
                     " steps are done");
-    batches_.emplace(source_,
-                     BatchOrder{.space = space_,
-                                .share = {.micro_batch = plan_.micro_batch,
-                                          .passes = plan_.accumulation,
-                                          .rank = comm_.rank()},
-                                .batch_size = plan_.batch_size,
-                                .next_sample = next_sample_},
-                     plan_.data_threads);
+    passes_.emplace(source_, plan_, comm_.rank(), next_sample_, clock_);
     while (step_ < steps) {
       const auto begun = steady_clock::now();
       const auto went = train_step();
@@ -122,15 +114,37 @@ class Loop {
       }
       const std::chrono::duration<double> taken = steady_clock::now() - begun;
       report(taken.count());
-      const bool due = plan_.save_every > 0 && step_ % plan_.save_every == 0;
-      if (due || step_ == steps) {
+      if (is_due(plan_.save_every)) {
         if (auto failure = save()) return failure;
       }
+      if (eval_source_ != nullptr && is_due(plan_.eval_every)) run_evaluation();
     }
     if (auto failure = finish_saving()) return failure;
     if (is_first()) report_sharing();
     if (step_ < steps) return interrupted();
     return finish("finished " + std::to_string(steps) + " steps");
+  }
+
+  bool is_due(std::int64_t every) const {
+    return step_ == plan_.schedule.steps || (every > 0 && step_ % every == 0);
+  }
+
+  /// What is being saved is written meanwhile. A stop is obeyed by the next step.
+  void run_evaluation() {
+    clock_.enter(Phase::eval);
+    const auto report = evaluate({.plan = plan_,
+                                  .source = *eval_source_,
+                                  .communicator = comm_,
+                                  .learner = learner_,
+                                  .clock = clock_,
+                                  .is_stopped =
+                                      [this] {
+                                        sum_with_stop_vote({});
+                                        return stopped_.has_value();
+                                      }},
+                                 step_);
+    if (report) reporter_.evaluated(*report);
+    clock_.enter(Phase::step);
   }
 
   enum class StepEnd { done, stopped, save_failed };
@@ -177,22 +191,10 @@ class Loop {
     return sums;
   }
 
-  struct Pass {
-    at::Tensor tokens;  // [micro_batch, context + 1]
-    std::int64_t first_sample = 0;
-  };
-
   std::vector<Pass> read_passes() {
     std::vector<Pass> passes;
-    const auto device = learner_.model().parameters().front().device();
-    const auto timed = clock_.time(Section::data);
-    for (std::int64_t pass = 0; pass < plan_.accumulation; ++pass) {
-      auto batch = batches_->next();
-      if (!batch) throw BadDataError(batch.error());
-      auto tokens = torch::from_blob(batch->tokens.data(),
-                                     {plan_.micro_batch, plan_.model.context + 1}, torch::kInt32);
-      passes.push_back({tokens.to(device, torch::kInt64), batch->first_sample});
-    }
+    for (std::int64_t pass = 0; pass < plan_.accumulation; ++pass)
+      passes.push_back(passes_->next());
     return passes;
   }
 
@@ -321,14 +323,14 @@ class Loop {
 
   const TrainPlan& plan_;
   const TokenSource& source_;
+  const TokenSource* eval_source_;
   Communicator& comm_;
   const OutSharing& sharing_;
-  SampleSpace space_;
   PhaseClock& clock_;
   Reporter& reporter_;
   Learner learner_;
   std::optional<Saving> saving_;
-  std::optional<BatchReader> batches_;
+  std::optional<PassReader> passes_;
   std::optional<std::string> stopped_;  // who was asked to stop
   std::optional<Failure> pending_;      // rank 0's, until all agree on it
   std::string checkpoint_path_;         // of the one it began from

@@ -16,6 +16,7 @@ namespace tj::trainer {
 struct LoopInputs {
   const TrainPlan& plan;
   const TokenSource& source;
+  const TokenSource* eval_source;  // null: no evaluation
   Communicator& communicator;
   const OutSharing& sharing;
   PhaseClock& clock;

@@ -175,6 +175,18 @@ void read_model(Reader& reader, const Gpt2Preset& preset, const Init& init, Trai
   if (init) check_against_init(reader, *init, plan.model);
 }
 
+void read_evaluation(Reader& reader, TrainPlan& plan) {
+  if (!reader.is_given("--eval-data")) {
+    for (const char* const name : {"--eval-every", "--eval-batches"}) {
+      if (reader.is_given(name)) reader.fail(name, reader.given(name), "it needs --eval-data");
+    }
+    return;
+  }
+  plan.eval_data = reader.names("--eval-data");
+  plan.eval_every = reader.whole("--eval-every", from_default("0"), {0, kCountMax});
+  plan.eval_batches = reader.whole("--eval-batches", from_default("16"), {1, kCountMax});
+}
+
 void read_batch(Reader& reader, const Gpt2Preset& preset, int world_size, TrainPlan& plan) {
   const std::string origin = "preset " + std::string(preset.name);
   const Range<std::int64_t> count{1, kCountMax};
@@ -342,6 +354,10 @@ void read_run(Reader& reader, TrainPlan& plan) {
 
 }  // namespace
 
+SampleSpace sample_space(const TrainPlan& plan, std::int64_t token_count) {
+  return {.seed = plan.seed, .token_count = token_count, .sequence_tokens = plan.model.context};
+}
+
 Result<TrainPlan> make_plan(const Flags& flags, int world_size, const Init& init) {
   Reader reader(flags);
   const auto model = flags.find("--model");
@@ -361,6 +377,7 @@ Result<TrainPlan> make_plan(const Flags& flags, int world_size, const Init& init
   reader.note("model", name, model == flags.end() ? "default" : "flag");
   read_model(reader, *preset, init, plan);
   plan.data = reader.names("--data");
+  read_evaluation(reader, plan);
   plan.data_threads =
       static_cast<int>(reader.whole("--data-threads", from_default("1"), {1, kDataThreadsMax}));
   plan.out = reader.text("--out");

@@ -10,6 +10,7 @@
 #include "contract/result.h"
 #include "trainer/checkpoint/initial_model.h"
 #include "trainer/comm/accelerator.h"
+#include "trainer/data/sampler.h"
 #include "trainer/models/gpt2_config.h"
 #include "trainer/report/settings.h"
 #include "trainer/train/flags.h"
@@ -31,6 +32,9 @@ struct TrainPlan {
   std::string model_name;
   Gpt2Config model;
   std::vector<std::string> data;
+  std::vector<std::string> eval_data;  // empty: no evaluation
+  std::int64_t eval_every = 0;         // 0: at the end only
+  std::int64_t eval_batches = 0;       // of --batch-size samples
   int data_threads = 1;
   std::string out;
   std::int64_t batch_size = 0;  // sequences per optimizer step, over all ranks
@@ -66,6 +70,9 @@ struct TrainPlan {
   std::vector<Setting> settings;   // the rows of the start-up table so far
   std::vector<std::string> notes;  // lines to be said before it
 };
+
+/// The samples of `token_count` tokens, as the plan cuts and shuffles them.
+SampleSpace sample_space(const TrainPlan& plan, std::int64_t token_count);
 
 /// Fails with Code::invalid; the error names the flag, its value and what is right.
 /// The model's vocabulary is 0 unless a flag says it: then settle_vocabulary() must follow.

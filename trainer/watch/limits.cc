@@ -16,6 +16,7 @@ struct Named {
 };
 constexpr Named kLimits[] = {{"start", &Limits::start},
                              {"step", &Limits::step},
+                             {"eval", &Limits::eval},
                              {"save", &Limits::save},
                              {"silence", &Limits::silence}};
 // The ranks look at each other four times a second: less would end healthy runs.
@@ -35,6 +36,7 @@ std::optional<double> limit_of(const Limits& limits, Phase phase) {
   double seconds = 0;
   if (phase == Phase::start) seconds = limits.start;
   if (phase == Phase::step) seconds = limits.step;
+  if (phase == Phase::eval) seconds = limits.eval;
   if (phase == Phase::save) seconds = limits.save;
   if (seconds == 0) return std::nullopt;
   return seconds;

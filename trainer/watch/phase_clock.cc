@@ -4,7 +4,7 @@
 
 namespace tj::trainer {
 namespace {
-constexpr std::array kPhaseNames{"start", "step", "save", "end"};
+constexpr std::array kPhaseNames{"start", "step", "eval", "save", "end"};
 }
 
 const char* to_string(Phase phase) { return kPhaseNames[static_cast<std::size_t>(phase)]; }

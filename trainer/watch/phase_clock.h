@@ -10,8 +10,8 @@
 
 namespace tj::trainer {
 
-enum class Phase { start, step, save, end };
-/// "start", "step", "save", "end": as in the progress document.
+enum class Phase { start, step, eval, save, end };
+/// "start", "step", "eval", "save", "end": as in the progress document.
 const char* to_string(Phase phase);
 /// The phase of that name; `start` of any other.
 Phase phase_from(const std::string& name);
@@ -23,7 +23,7 @@ enum class Section {
   collective,  // the training thread waits for other ranks
   save,        // it waits until a checkpoint's copy is made
 };
-inline constexpr std::size_t kPhases = 4;
+inline constexpr std::size_t kPhases = 5;
 inline constexpr std::size_t kSections = 4;
 
 struct Seen {

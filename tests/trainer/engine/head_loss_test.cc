@@ -29,6 +29,9 @@ TEST_P(HeadLoss, equals_the_plain_formula_in_value_and_gradient) {
   const auto gradients = torch::autograd::grad({plain}, {x, w});
   for (std::size_t i = 0; i < 2; ++i)
     EXPECT_TRUE(torch::allclose(our_gradients[i], gradients[i], 1e-4, 1e-5)) << i;
+  const at::NoGradGuard no_gradients;
+  EXPECT_NEAR(head_loss_sum(x, w, targets, kIgnored).item<double>(), 2 * plain.item<double>(),
+              2e-5 * plain.item<double>());
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, HeadLoss,

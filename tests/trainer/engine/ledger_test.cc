@@ -63,7 +63,7 @@ TEST(Ledger, what_is_no_ledger_is_refused) {
 
 TEST(Ledger, each_second_of_the_clock_has_one_kind) {
   Seen seen;
-  seen.phase_seconds = {3, 20, 4, 1};
+  seen.phase_seconds = {3, 20, 6, 4, 1};
   seen.step_section_seconds[static_cast<std::size_t>(Section::data)] = 2;
   seen.step_section_seconds[static_cast<std::size_t>(Section::collective)] = 5;
   seen.step_section_seconds[static_cast<std::size_t>(Section::save)] = 1;
@@ -72,8 +72,9 @@ TEST(Ledger, each_second_of_the_clock_has_one_kind) {
                              {Spent::compute, 12},
                              {Spent::communication, 5},
                              {Spent::data, 2},
-                             {Spent::save, 5}}));
-  EXPECT_EQ(spending.total(), 28.5);
+                             {Spent::save, 5},
+                             {Spent::eval, 6}}));
+  EXPECT_EQ(spending.total(), 34.5);
 }
 
 TEST(Ledger, the_line_leaves_out_what_took_no_time) {

@@ -68,6 +68,14 @@ TEST(Progress, the_json_line_keeps_every_bit_of_the_loss) {
   EXPECT_EQ(document.at("step"), 12);
 }
 
+TEST(Progress, an_evaluation_is_one_line_and_one_event) {
+  const EvalReport report{.step = 100, .loss = 0.1 + 0.2, .targets = 32768, .seconds = 0.414};
+  EXPECT_EQ(eval_line(report), "eval after step 100 | loss 0.3000 | 32768 targets in 0.41 s");
+  EXPECT_EQ(
+      eval_json(report),
+      R"({"event":"eval","at_step":100,"eval_loss":0.30000000000000004,"targets":32768,"seconds":0.414})");
+}
+
 TEST(Settings, the_table_is_aligned) {
   const Setting rows[] = {{"lr", "0.003", "preset gpt2-nano"}, {"batch-size", "32", "flag"}};
   EXPECT_EQ(render_settings(rows),

@@ -118,6 +118,7 @@ TEST(Limits, are_read_over_the_defaults) {
   EXPECT_EQ(*limits, (Limits{.step = 60, .silence = 0}));
   EXPECT_EQ(limits_from(to_string(Limits{})), Limits{});
   EXPECT_EQ(limit_of(*limits, Phase::step), 60);
+  EXPECT_EQ(limit_of(*limits, Phase::eval), 300);
   EXPECT_EQ(limit_of(*limits, Phase::end), std::nullopt);
   for (const char* wrong : {"step", "stop=3", "step=", "step=1", "step=-5", "step=4s", "step=inf"})
     EXPECT_FALSE(limits_from(wrong)) << wrong;

@@ -57,7 +57,7 @@ TEST(PhaseClock, adds_up_each_section) {
 }
 
 TEST(PhaseClock, names_come_back) {
-  for (const Phase phase : {Phase::start, Phase::step, Phase::save, Phase::end})
+  for (const Phase phase : {Phase::start, Phase::step, Phase::eval, Phase::save, Phase::end})
     EXPECT_EQ(phase_from(to_string(phase)), phase);
   EXPECT_EQ(phase_from("lunch"), Phase::start);
 }

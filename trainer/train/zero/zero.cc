@@ -149,6 +149,13 @@ void Zero::end_pass() {
   for (auto& unit : units_) unit.end_pass();
 }
 
+void Zero::end_forward() {
+  next_step_ = 0;
+  for (const auto& step : steps_) {
+    for (const auto unit : step.need) units_[unit].release();  // also what was gathered ahead
+  }
+}
+
 void Zero::finish_gradients() {
   if (!shard_tree_) return;
   shard_tree_->sum_own();

@@ -43,6 +43,8 @@ class Zero final : public BlockHooks {
   void begin_pass(bool is_last);
   /// Collective, after each backward.
   void end_pass();
+  /// In place of end_pass() where no backward follows: sharded weights are let go.
+  void end_forward();
   /// Where the gradients of logical shards are added up; null unless deterministic.
   ShardTree* shard_tree() { return shard_tree_ ? &*shard_tree_ : nullptr; }
 
