@@ -76,11 +76,13 @@ def scraped_trainer():
     """The address of a run that goes on and on."""
     with tempfile.TemporaryDirectory() as folder:
         port = free_port()
-        command = ["trainer", "train", "--data", ROOT / "manifests/examples/text", "--out", f"{folder}/out", "--layers", "1",
+        text = ROOT / "manifests/examples/text"
+        command = ["trainer", "train", "--data", text, "--eval-data", text, "--eval-every", "20", "--eval-batches", "1",
+                   "--out", f"{folder}/out", "--layers", "1",
                    "--width", "32", "--heads", "2", "--seq-len", "32", "--batch-size", "4", "--steps", "10000000", "--save-every", "20",
                    "--peak-tflops", "1", "--progress-port", str(port)]
-        with open(f"{folder}/text", "w", encoding="utf-8") as text:
-            trainer = subprocess.Popen(command, env=environment(), stdout=text, stderr=subprocess.STDOUT)
+        with open(f"{folder}/said", "w", encoding="utf-8") as said:
+            trainer = subprocess.Popen(command, env=environment(), stdout=said, stderr=subprocess.STDOUT)
             try:
                 yield f"http://127.0.0.1:{port}"
             finally:
@@ -399,7 +401,8 @@ class Trainer(unittest.TestCase):
     def test_the_metrics_are_those_of_a_run_and_follow_the_conventions_of_prometheus(self):
         text, deadline = "", time.monotonic() + 60
         with scraped_trainer() as address:
-            while "trainer_last_checkpoint_step" not in text and time.monotonic() < deadline:
+            late = ("trainer_last_checkpoint_step", "trainer_eval_loss")
+            while not all(name in text for name in late) and time.monotonic() < deadline:
                 with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/metrics", timeout=10) as page:
                     text = page.read().decode()
                 time.sleep(0.1)
