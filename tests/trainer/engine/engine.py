@@ -29,6 +29,8 @@ def free_port():
 
 
 class EngineTest(ProcessTest):
+    GROUPS = ("model", "optimizer")  # of tensors in a checkpoint
+
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tj-engine-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
@@ -72,6 +74,13 @@ class EngineTest(ProcessTest):
 
     def losses(self, out=None):
         return {line["step"]: line["loss"] for line in self.metrics(out) if "loss" in line}
+
+    def assert_same_bits(self, one, other, step):
+        """All losses, and the groups of tensors that `step` has left."""
+        self.assertEqual(self.losses(one), self.losses(other))
+        for stem in self.GROUPS:
+            left, right = (tensors_of(out / f"step-{step:06}", stem) for out in (one, other))
+            self.assertEqual(left, right, f"{stem} of {one.name} and {other.name}")
 
     def events(self):
         return [line for line in self.metrics() if "event" in line]

@@ -2,11 +2,10 @@
 
 import itertools
 
-from engine import EngineTest, tensors_of
+from engine import EngineTest
 
 SMALL = ("--layers", 2, "--width", 32, "--heads", 2, "--seq-len", 32, "--batch-size", 16)
 BY_SHARDS = (*SMALL, "--deterministic")
-GROUPS = ("model", "optimizer")
 
 
 class Exactness(EngineTest):
@@ -15,12 +14,6 @@ class Exactness(EngineTest):
         out = self.folder / name
         self.train_ranks(world_size, *flags, "--out", out)
         return out
-
-    def assert_same_bits(self, one, other, step):
-        self.assertEqual(self.losses(one), self.losses(other))
-        for stem in GROUPS:
-            left, right = (tensors_of(out / f"step-{step:06}", stem) for out in (one, other))
-            self.assertEqual(left, right, f"{stem} of {one.name} and {other.name}")
 
     def assert_close(self, one, other, bound):
         wanted, got = self.losses(one), self.losses(other)
