@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "trainer/data/utf8.h"
+#include "contract/utf8.h"
 
 namespace tj::trainer {
 namespace {

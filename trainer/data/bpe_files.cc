@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "contract/utf8.h"
 #include "trainer/checkpoint/durable_file.h"
-#include "trainer/data/utf8.h"
 
 namespace tj::trainer {
 namespace {

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "trainer/data/utf8.h"
+#include "contract/utf8.h"
 
 namespace tj::trainer {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/data/bpe_files.h"
-#include "trainer/data/utf8.h"
 
 namespace tj::trainer {
 namespace {
@@ -142,36 +141,6 @@ TEST(Bpe, a_tokenizer_of_another_kind_is_refused) {
       error_of({{"model", {{"type", "BPE"}, {"ignore_merges", true}}}, {"pre_tokenizer", words}}),
       start + "model.ignore_merges is true");
   EXPECT_NE(error_of({{"model", 7}}).find("is not as expected"), std::string::npos);
-}
-
-TEST(Utf8, invalid_parts_are_replaced_as_python_does) {
-  const std::pair<std::string, std::string> rows[] = {
-      {"plain", "plain"},
-      {"\xe4\xba\xba", "\xe4\xba\xba"},
-      {"\xff", "\xef\xbf\xbd"},
-      {"a\xe4\xba", "a\xef\xbf\xbd"},
-      {"\xe4\xba z", "\xef\xbf\xbd z"},
-      {"\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd"},
-      {"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
-      {"\xf4\x90\x80\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
-      {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
-      {"\xf0\x9f\x98", "\xef\xbf\xbd"},
-  };
-  for (const auto& [text, expected] : rows) EXPECT_EQ(with_invalid_utf8_replaced(text), expected);
-}
-
-TEST(Utf8, code_points_are_written) {
-  const auto written = [](std::uint32_t code_point) {
-    std::string text;
-    append_utf8(text, code_point);
-    return text;
-  };
-  EXPECT_EQ(written('a'), "a");
-  EXPECT_EQ(written(0xe9), "\xc3\xa9");
-  EXPECT_EQ(written(0x4eba), "\xe4\xba\xba");
-  EXPECT_EQ(written(0x1f600), "\xf0\x9f\x98\x80");
-  EXPECT_EQ(written(0xd800), "\xef\xbf\xbd");
-  EXPECT_EQ(written(0x110000), "\xef\xbf\xbd");
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
-#include "trainer/data/utf8.h"
+#include "contract/utf8.h"
 
 #include <algorithm>
 
-namespace tj::trainer {
+namespace tj {
 namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
@@ -38,6 +38,9 @@ std::size_t matching_bytes(std::string_view text, const Lead& lead) {
   return end;
 }
 
+/// A byte that only goes on with a character: 10xxxxxx.
+bool is_continuation(char byte) { return (static_cast<std::uint8_t>(byte) & 0xc0) == 0x80; }
+
 }  // namespace
 
 std::size_t utf8_sequence_bytes(std::string_view text) {
@@ -71,6 +74,20 @@ std::string with_invalid_utf8_replaced(std::string_view text) {
   return result;
 }
 
+std::string_view utf8_prefix(std::string_view text, std::size_t bytes_max) {
+  if (text.size() <= bytes_max) return text;
+  std::size_t end = bytes_max;
+  while (end > 0 && is_continuation(text[end])) --end;
+  return text.substr(0, end);
+}
+
+std::string_view utf8_suffix(std::string_view text, std::size_t bytes_max) {
+  if (text.size() <= bytes_max) return text;
+  std::size_t begin = text.size() - bytes_max;
+  while (begin < text.size() && is_continuation(text[begin])) ++begin;
+  return text.substr(begin);
+}
+
 void append_utf8(std::string& text, std::uint32_t code_point) {
   const bool is_surrogate = code_point >= 0xd800 && code_point < 0xe000;
   if (is_surrogate || code_point > 0x10ffff) {
@@ -92,4 +109,4 @@ void append_utf8(std::string& text, std::uint32_t code_point) {
   put(0x80 | (code_point & 0x3f));
 }
 
-}  // namespace tj::trainer
+}  // namespace tj
