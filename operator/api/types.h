@@ -145,10 +145,10 @@ struct FirstFailure {
   int rank = 0;
   std::string node;
   FailureCause cause = FailureCause::exit_code;
-  std::optional<int> exit_code;  // 128+n for signal n
-  std::string reason;
-  std::string message;
-  std::optional<TimePoint> finished_at;
+  std::optional<int> exit_code = std::nullopt;  // 128+n for signal n
+  std::string reason = {};
+  std::string message = {};
+  std::optional<TimePoint> finished_at = std::nullopt;
   int collateral_count = 0;  // workers that had failed after it when the verdict fell
   std::optional<long long> step = std::nullopt;  // last finished one, where its last words say it
   bool operator==(const FirstFailure&) const = default;
@@ -210,7 +210,8 @@ struct JobStatus {
   std::optional<TimePoint> running_time;  // all its workers have run since
 
   int restarts = 0;
-  int restarts_counted = 0;               // those that run_policy.max_restarts bounds
+  int restarts_counted = 0;               // since they were earned back: maxRestarts bounds them
+  int restarts_uncounted = 0;             // those that leave maxRestarts alone
   std::optional<long long> restart_step;  // where the run was at the last of these
   std::vector<NodeFailures> node_failures;
   std::vector<std::string> excluded_nodes;

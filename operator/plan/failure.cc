@@ -13,8 +13,6 @@
 namespace tj {
 namespace {
 
-constexpr const char* kDisruptionTarget = "DisruptionTarget";
-
 template <typename Range, typename Value>
 bool has(const Range& range, const Value& value) {
   return std::find(std::begin(range), std::end(range), value) != std::end(range);
@@ -55,62 +53,46 @@ FailureCause cause_of(const Pod& pod) {
   return by_signal ? FailureCause::signal : FailureCause::exit_code;
 }
 
-FirstFailure describe_end(const Pod& pod) {
-  FirstFailure failure{.attempt = pod.attempt,
-                       .rank = pod.worker_index,
-                       .node = pod.node,
-                       .cause = cause_of(pod),
-                       .exit_code = {},
-                       .reason = pod.reason.empty() ? "PodFailed" : pod.reason,
-                       .message = pod.message,
-                       .finished_at = {},
-                       .collateral_count = 0};
+FirstFailure describe_end(const Observed& observed, const Gang& gang, const Pod& pod) {
+  FirstFailure what = failure(observed, gang, pod.worker_index, cause_of(pod));
+  what.reason = pod.reason.empty() ? "PodFailed" : pod.reason;
+  what.message = pod.message;
+  what.finished_at.reset();
   const PodCondition* disruption = find_disruption(pod);
-  if (disruption != nullptr && failure.cause == FailureCause::disrupted) {
-    failure.reason = disruption->reason;
-    failure.message = disruption->message;
+  if (disruption != nullptr && what.cause == FailureCause::disrupted) {
+    what.reason = disruption->reason;
+    what.message = disruption->message;
   }
-  if (!pod.exit) return failure;
-  failure.exit_code = pod.exit->exit_code;
-  failure.finished_at = pod.exit->finished_at;
-  if (pod.reason.empty() && failure.cause != FailureCause::disrupted) {
-    failure.reason = pod.exit->reason;
-  }
+  if (!pod.exit) return what;
+  what.exit_code = pod.exit->exit_code;
+  what.finished_at = pod.exit->finished_at;
+  if (pod.reason.empty() && what.cause != FailureCause::disrupted) what.reason = pod.exit->reason;
   const auto outcome = from_termination_message(pod.exit->message);
   if (outcome) {
-    failure.reason = outcome->reason;
-    failure.message = outcome->message;
-    failure.step = outcome->step;
-  } else if (failure.message.empty()) {
-    failure.message = pod.exit->message;
+    what.reason = outcome->reason;
+    what.message = outcome->message;
+    what.step = outcome->step;
+  } else if (what.message.empty()) {
+    what.message = pod.exit->message;
   }
-  return failure;
+  return what;
 }
 
-FirstFailure lost_with_its_node(const Pod& pod, TimePoint since) {
-  return {.attempt = pod.attempt,
-          .rank = pod.worker_index,
-          .node = pod.node,
-          .cause = FailureCause::node_lost,
-          .exit_code = {},
-          .reason = reason::kNodeLost,
-          .message = "node " + pod.node + " has not been heard of since " + format_time(since),
-          .finished_at = since,
-          .collateral_count = 0};
+FirstFailure lost_with_its_node(const Observed& observed, const Gang& gang, const Pod& pod) {
+  const TimePoint since = *silent_since(observed, pod);
+  FirstFailure what = failure(observed, gang, pod.worker_index, FailureCause::node_lost);
+  what.reason = reason::kNodeLost;
+  what.message = "node " + pod.node + " has not been heard of since " + format_time(since);
+  what.finished_at = since;
+  return what;
 }
 
-FirstFailure lost_with_its_pod(const Observed& observed, int rank) {
-  const TrainingJob& job = observed.job;
-  return {.attempt = job.status.attempt,
-          .rank = rank,
-          .node = {},
-          .cause = FailureCause::pod_deleted,
-          .exit_code = {},
-          .reason = "PodDeleted",
-          .message = "pod " + names::worker_pod(job.meta.name, rank) + " of worker " +
-                     std::to_string(rank) + " was deleted while the job ran",
-          .finished_at = observed.now,
-          .collateral_count = 0};
+FirstFailure lost_with_its_pod(const Observed& observed, const Gang& gang, int rank) {
+  FirstFailure what = failure(observed, gang, rank, FailureCause::pod_deleted);
+  what.reason = "PodDeleted";
+  what.message = "pod " + names::worker_pod(observed.job.meta.name, rank) + " of worker " +
+                 std::to_string(rank) + " was deleted while the job ran";
+  return what;
 }
 
 /// One worker's failure, if it has any.
@@ -119,13 +101,15 @@ std::optional<Failure> failure_of(const Observed& observed, const Gang& gang, in
   if (pod == nullptr) {
     // Before all have started nobody has joined it yet: its pod is simply made again.
     if (observed.job.status.phase != Phase::running) return std::nullopt;
-    return Failure{lost_with_its_pod(observed, rank), {}, false};
+    return Failure{lost_with_its_pod(observed, gang, rank), {}, false};
   }
-  if (has_failed(*pod)) return Failure{describe_end(*pod), pod->conditions, is_collateral(*pod)};
+  if (has_failed(*pod)) {
+    return Failure{describe_end(observed, gang, *pod), pod->conditions, is_collateral(*pod)};
+  }
   const auto at = lost_at(observed, *pod);
   const bool is_lost = at && !has_ended(*pod) && observed.now >= *at;
   if (is_lost) {
-    return Failure{lost_with_its_node(*pod, *silent_since(observed, *pod)), pod->conditions, false};
+    return Failure{lost_with_its_node(observed, gang, *pod), pod->conditions, false};
   }
   return std::nullopt;
 }
@@ -144,16 +128,11 @@ std::optional<Failure> late_start(const Observed& observed, const Gang& gang) {
   const auto missing = std::find_if(gang.by_rank.begin(), gang.by_rank.end(), [](const Pod* pod) {
     return pod == nullptr || !has_started(*pod);
   });
-  FirstFailure what{.attempt = observed.job.status.attempt,
-                    .rank = static_cast<int>(missing - gang.by_rank.begin()),
-                    .node = *missing != nullptr ? (*missing)->node : std::string{},
-                    .cause = FailureCause::start_deadline,
-                    .exit_code = {},
-                    .reason = reason::kStartDeadlineExceeded,
-                    .message = "not all workers ran within " + std::to_string(deadline->count()) +
-                               " s: " + describe_waiting(observed, gang),
-                    .finished_at = observed.now,
-                    .collateral_count = 0};
+  const int rank = static_cast<int>(missing - gang.by_rank.begin());
+  FirstFailure what = failure(observed, gang, rank, FailureCause::start_deadline);
+  what.reason = reason::kStartDeadlineExceeded;
+  what.message = "not all workers ran within " + std::to_string(deadline->count()) +
+                 " s: " + describe_waiting(observed, gang);
   return Failure{std::move(what), {}, false};
 }
 
@@ -246,6 +225,15 @@ bool has_earned_a_new_budget(const Observed& observed, const JobStatus& status) 
 
 }  // namespace
 
+FirstFailure failure(const Observed& observed, const Gang& gang, int rank, FailureCause cause) {
+  const Pod* pod = gang.by_rank[static_cast<std::size_t>(rank)];
+  return {.attempt = observed.job.status.attempt,
+          .rank = rank,
+          .node = pod != nullptr ? pod->node : std::string{},
+          .cause = cause,
+          .finished_at = observed.now};
+}
+
 std::optional<Failure> find_first_failure(const Observed& observed, const Gang& gang) {
   std::optional<Failure> first;
   int failed_count = 0;
@@ -290,11 +278,10 @@ JobStatus judge_failure(const Observed& observed, const Gang& gang, const Failur
         "; runPolicy.maxRestarts, " + std::to_string(policy.max_restarts) + ", is used up";
     return status;
   }
-  const int uncounted = status.restarts - status.restarts_counted;
-  if (!counts && uncounted >= kUncountedRestartsMax) {
+  if (!counts && status.restarts_uncounted >= kUncountedRestartsMax) {
     status.reason = reason::kRestartsExhausted;
-    status.message +=
-        "; restarted " + std::to_string(uncounted) + " times already without counting";
+    status.message += "; restarted " + std::to_string(status.restarts_uncounted) +
+                      " times already without counting";
     return status;
   }
   blame_node(status, failure.what, action);
@@ -302,7 +289,7 @@ JobStatus judge_failure(const Observed& observed, const Gang& gang, const Failur
   status.phase = Phase::restarting;
   ++status.attempt;
   ++status.restarts;
-  if (counts) ++status.restarts_counted;
+  ++(counts ? status.restarts_counted : status.restarts_uncounted);
   status.message += counts ? "; restart " + std::to_string(status.restarts_counted) + " of " +
                                  std::to_string(policy.max_restarts)
                            : "; restarting without counting it";

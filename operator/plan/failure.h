@@ -17,6 +17,10 @@ struct Failure {
   bool is_collateral = false;            // it blames a lost peer, and nobody else has failed
 };
 
+/// What every failure says: whose it is, where, and when it was found. Reason and message are the
+/// cause's own.
+FirstFailure failure(const Observed& observed, const Gang& gang, int rank, FailureCause cause);
+
 /// The worker that failed first: the earliest end; one that says it lost a peer only if no other
 /// failed; ties go to the lowest rank. A worker is also lost with its node, with its pod, or when
 /// the start deadline has passed, or the run hangs. Absent: all is well.

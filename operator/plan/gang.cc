@@ -28,14 +28,24 @@ Gang gang_of(const Observed& observed) {
   return gang;
 }
 
+bool was_disrupted(const Pod& pod) {
+  return std::any_of(pod.conditions.begin(), pod.conditions.end(),
+                     [](const PodCondition& each) { return each.type == kDisruptionTarget; });
+}
+
 bool has_succeeded(const Pod& pod) {
-  if (pod.exit) return pod.exit->exit_code == 0 && pod.phase != PodPhase::failed;
-  return pod.phase == PodPhase::succeeded;
+  if (!pod.exit) return pod.phase == PodPhase::succeeded;
+  // A pod that failed as a whole was stopped, perhaps before its worker's work was done: many
+  // programs end with 0 when they are asked to go. A pod that failed without a reason of its own
+  // has a sidecar that did.
+  const bool was_stopped =
+      pod.phase == PodPhase::failed && (!pod.reason.empty() || was_disrupted(pod));
+  return pod.exit->exit_code == 0 && !was_stopped;
 }
 
 bool has_failed(const Pod& pod) {
-  if (pod.phase == PodPhase::failed) return true;
-  return pod.exit && pod.exit->exit_code != 0;
+  if (has_succeeded(pod)) return false;
+  return pod.phase == PodPhase::failed || pod.exit.has_value();
 }
 
 bool has_ended(const Pod& pod) { return has_succeeded(pod) || has_failed(pod); }

@@ -19,9 +19,13 @@ Gang gang_of(const Observed& observed);
 /// Workers of the current attempt: as recorded when it began, whatever the spec says by now.
 int world_size_of(const TrainingJob& job);
 
-/// The main container has ended well, or the whole pod has.
+/// The condition of a pod that is preempted, evicted or drained (KEP-3329).
+inline constexpr const char* kDisruptionTarget = "DisruptionTarget";
+
+/// The main container has ended with 0, and nobody stopped the pod. What its sidecars did or do
+/// does not count.
 bool has_succeeded(const Pod& pod);
-/// Ended otherwise; a sidecar that still runs does not count.
+/// Ended otherwise.
 bool has_failed(const Pod& pod);
 bool has_ended(const Pod& pod);
 /// Started, whether or not it has ended since.

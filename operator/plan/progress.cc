@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "contract/outcome.h"
+#include "operator/plan/failure.h"
 #include "operator/plan/reason.h"
 
 namespace tj {
@@ -110,31 +111,26 @@ std::string in_phase(const std::string& phase) {
   return phase.empty() || phase.size() > kProgressPhaseBytesMax ? "" : " in phase " + phase;
 }
 
-FirstFailure hang_of(const Observed& observed, int rank, const Pod* pod) {
-  return {.attempt = observed.job.status.attempt,
-          .rank = rank,
-          .node = pod != nullptr ? pod->node : std::string{},
-          .cause = FailureCause::hung,
-          .exit_code = {},
-          .reason = reason::kHung,
-          .message = {},
-          .finished_at = observed.now,
-          .collateral_count = 0,
-          .step = {}};
-}
-
-FirstFailure by_its_own_word(const Observed& observed, const Gang& gang, const Progress& document) {
-  const StalledRank* stalled = longest_stalled(document, gang);
-  const int rank = stalled != nullptr ? stalled->rank : 0;
-  const Pod* pod = gang.by_rank[static_cast<std::size_t>(rank)];
-  FirstFailure hang = hang_of(observed, rank, pod);
-  hang.step = document.step;
+/// `message` goes on after the worker's name.
+FirstFailure hang_of(const Observed& observed, const Gang& gang, int rank,
+                     const std::string& message) {
+  FirstFailure hang = failure(observed, gang, rank, FailureCause::hung);
+  hang.reason = reason::kHung;
   hang.message = "worker " + std::to_string(rank);
   if (!hang.node.empty()) hang.message += " on node " + hang.node;
-  hang.message += " has not moved for " +
-                  whole(stalled != nullptr ? stalled->seconds : document.heartbeat_age_seconds) +
-                  " s" + in_phase(stalled != nullptr ? stalled->phase : document.phase);
-  hang.message += ", after step " + std::to_string(document.step);
+  hang.message += message;
+  return hang;
+}
+
+FirstFailure stalled_by_its_own_report(const Observed& observed, const Gang& gang,
+                                       const Progress& document) {
+  const StalledRank* stalled = longest_stalled(document, gang);
+  const double seconds = stalled != nullptr ? stalled->seconds : document.heartbeat_age_seconds;
+  const std::string& phase = stalled != nullptr ? stalled->phase : document.phase;
+  FirstFailure hang = hang_of(observed, gang, stalled != nullptr ? stalled->rank : 0,
+                              " has not moved for " + whole(seconds) + " s" + in_phase(phase) +
+                                  ", after step " + std::to_string(document.step));
+  hang.step = document.step;
   return hang;
 }
 
@@ -177,18 +173,14 @@ std::optional<FirstFailure> find_hang(const Observed& observed, const Gang& gang
   const bool was_read =
       document != nullptr || (status.progress && status.progress->attempt == status.attempt);
   if (was_read && observed.progress->unreadable_for > *limit) {
-    FirstFailure hang = hang_of(observed, 0, first);
-    hang.message = "worker 0";
-    if (!hang.node.empty()) hang.message += " on node " + hang.node;
-    hang.message +=
-        " has not said how it is doing for " +
-        whole(std::chrono::duration<double>(observed.progress->unreadable_for).count()) + " s";
-    return hang;
+    const std::chrono::duration<double> silence = observed.progress->unreadable_for;
+    return hang_of(observed, gang, 0,
+                   " has not said how it is doing for " + whole(silence.count()) + " s");
   }
   const bool is_read = document != nullptr && observed.progress->unreadable_for.count() == 0;
   const bool is_late =
       is_read && document->heartbeat_age_seconds > std::chrono::duration<double>(*limit).count();
-  if (is_late) return by_its_own_word(observed, gang, *document);
+  if (is_late) return stalled_by_its_own_report(observed, gang, *document);
   return std::nullopt;
 }
 
