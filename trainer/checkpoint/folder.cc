@@ -15,24 +15,13 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::string_view kNamePrefix = "step-";
 constexpr std::string_view kDraftPrefix = ".draft-";
+constexpr std::string_view kDamagedPrefix = "damaged-";
+constexpr int kSameNameMax = 1000;
 constexpr std::int64_t kManifestBytesMax = 1 << 20;
 
 bool is_checkpoint_name(const std::string& name) {
   if (!name.starts_with(kNamePrefix) || name.size() == kNamePrefix.size()) return false;
   return name.find_first_not_of("0123456789", kNamePrefix.size()) == std::string::npos;
-}
-
-/// Longer numbers are greater, equal lengths compare as text: names have leading zeros.
-bool is_newer(const std::string& left, const std::string& right) {
-  return left.size() != right.size() ? left.size() > right.size() : left > right;
-}
-
-/// -1 for a number that is none of a step.
-std::int64_t step_of(const std::string& name) {
-  std::int64_t step = -1;
-  const auto* const end = name.data() + name.size();
-  const auto parsed = std::from_chars(name.data() + kNamePrefix.size(), end, step);
-  return parsed.ec == std::errc{} ? step : -1;
 }
 
 std::vector<std::string> names_in(const fs::path& folder) {
@@ -101,10 +90,27 @@ std::string checkpoint_name(std::int64_t step) {
   return name;
 }
 
+bool is_newer_checkpoint(const std::string& left, const std::string& right) {
+  // Longer numbers are greater, equal lengths compare as text: names have leading zeros.
+  return left.size() != right.size() ? left.size() > right.size() : left > right;
+}
+
+std::int64_t step_of_checkpoint(const std::string& name) {
+  if (name.size() <= kNamePrefix.size()) return -1;
+  std::int64_t step = -1;
+  const auto* const end = name.data() + name.size();
+  const auto parsed = std::from_chars(name.data() + kNamePrefix.size(), end, step);
+  return parsed.ec == std::errc{} ? step : -1;
+}
+
+std::string describe(const DamagedCheckpoint& damaged) {
+  return damaged.name + ": " + damaged.cause;
+}
+
 std::vector<std::string> checkpoint_names(const fs::path& out) {
   auto names = names_in(out);
   std::erase_if(names, [](const std::string& name) { return !is_checkpoint_name(name); });
-  std::ranges::sort(names, is_newer);
+  std::ranges::sort(names, is_newer_checkpoint);
   return names;
 }
 
@@ -118,9 +124,26 @@ CheckpointSearch newest_usable_checkpoint(const fs::path& out,
       break;
     }
     if (should_stop && should_stop()) break;
-    search.damaged.push_back(name + ": " + describe(manifest.error()));
+    search.damaged.push_back({.name = name, .cause = describe(manifest.error())});
   }
   return search;
+}
+
+Result<std::string> set_aside(const fs::path& out, const std::string& name) {
+  const std::string first = std::string(kDamagedPrefix) + name;
+  std::error_code failure;
+  for (int number = 1; number <= kSameNameMax; ++number) {
+    const std::string aside = number == 1 ? first : first + "-" + std::to_string(number);
+    if (fs::exists(out / aside, failure)) continue;
+    fs::rename(out / name, out / aside, failure);
+    if (failure) return folder_error(out / name, "can't be set aside", failure);
+    if (const auto synced = sync_folder(out); !synced) return synced.error();
+    return aside;
+  }
+  return Error{
+      .code = Code::conflict,
+      .message = "can't be set aside: " + std::to_string(kSameNameMax) + " of its name are already",
+      .subject = (out / name).string()};
 }
 
 Result<void> prepare_out_folder(const fs::path& out) {
@@ -171,9 +194,13 @@ Result<fs::path> CheckpointDraft::commit(const Manifest& manifest) {
   if (const auto synced = sync_folder(folder_); !synced) return synced.error();
   const fs::path path = out_ / checkpoint_name(manifest.step);
   std::error_code failure;
-  // One of this name can only be a damaged one: a whole one would have been resumed from.
-  fs::remove_all(path, failure);
-  fs::rename(folder_, path, failure);
+  fs::rename(folder_, path, failure);  // never over another one, which is not empty
+  if (std::error_code unseen; failure && fs::exists(path, unseen)) {
+    // Not a usable one, or the run had gone on from it; but nothing is removed unseen.
+    const auto aside = set_aside(out_, path.filename().string());
+    if (!aside) return aside.error();
+    fs::rename(folder_, path, failure);
+  }
   if (failure) return folder_error(path, "can't get its name", failure);
   folder_.clear();
   if (const auto synced = sync_folder(out_); !synced) return synced.error();
@@ -187,14 +214,12 @@ void sweep_drafts(const fs::path& out) {
   }
 }
 
-void prune_checkpoints(const fs::path& out, const RetentionPolicy& policy) {
-  if (policy.keep == 0) return;
-  const auto names = checkpoint_names(out);
-  for (std::size_t index = static_cast<std::size_t>(policy.keep); index < names.size(); ++index) {
-    const bool stays = policy.keep_every > 0 && step_of(names[index]) % policy.keep_every == 0;
-    std::error_code ignored;
-    if (!stays) fs::remove_all(out / names[index], ignored);
-  }
+void remove_checkpoint(const fs::path& out, const std::string& name) {
+  std::error_code failure;
+  const fs::path removed = out / (std::string(kDraftPrefix) + "removed-" + name);
+  fs::remove_all(removed, failure);
+  fs::rename(out / name, removed, failure);
+  if (!failure) fs::remove_all(removed, failure);
 }
 
 }  // namespace tj::trainer

@@ -21,6 +21,10 @@ inline constexpr const char* kConfigFile = "config.json";
 inline constexpr const char* kManifestFile = "manifest.json";
 
 std::string checkpoint_name(std::int64_t step);
+/// By the number in their names.
+bool is_newer_checkpoint(const std::string& left, const std::string& right);
+/// -1 for a number that is none of a step.
+std::int64_t step_of_checkpoint(const std::string& name);
 
 /// Names of all checkpoint folders in `out`, newest first, verified or not. None when `out` is not
 /// there.
@@ -31,16 +35,33 @@ struct FoundCheckpoint {
   Manifest manifest;
 };
 
+struct DamagedCheckpoint {
+  std::string name;
+  std::string cause;  // "model.safetensors: is cut short: ..."
+  bool operator==(const DamagedCheckpoint&) const = default;
+};
+/// "step-000050: model.safetensors: is cut short: ..."
+std::string describe(const DamagedCheckpoint& damaged);
+
 struct CheckpointSearch {
   std::optional<FoundCheckpoint> found;
-  std::vector<std::string>
-      damaged;  // "step-000050: model.safetensors: is cut short: ...", newest first
+  std::vector<DamagedCheckpoint> damaged;  // all that are newer than the one found, newest first
 };
 
 /// Verifies sizes and hashes, newest first, until one is whole. Nothing is found once `should_stop`
 /// says so; it is asked after each megabyte.
 CheckpointSearch newest_usable_checkpoint(const std::filesystem::path& out,
                                           const std::function<bool()>& should_stop = {});
+
+/// A damaged checkpoint whose name is free again.
+struct SetAside {
+  DamagedCheckpoint damaged;
+  std::string as;  // its name now
+};
+
+/// Gives a checkpoint another name, which no search finds and nothing removes, and returns it:
+/// damaged-step-000050. What is saved from here on is then the newest by name, too.
+Result<std::string> set_aside(const std::filesystem::path& out, const std::string& name);
 
 /// Creates `out` and proves that it can be written to.
 Result<void> prepare_out_folder(const std::filesystem::path& out);
@@ -56,7 +77,8 @@ class CheckpointDraft {
   static Result<CheckpointDraft> begin(const std::filesystem::path& out, std::int64_t step,
                                        const std::string& run_id = "", bool is_owner = true);
   const std::filesystem::path& folder() const { return folder_; }
-  /// Writes the manifest, flushes, and gives the folder its name. Returns the final path.
+  /// Writes the manifest, flushes, and gives the folder its name; what has that name is set aside.
+  /// Returns the final path.
   Result<std::filesystem::path> commit(const Manifest& manifest);
 
   CheckpointDraft(CheckpointDraft&& other) noexcept;
@@ -70,15 +92,11 @@ class CheckpointDraft {
   bool is_owner_;
 };
 
-struct RetentionPolicy {
-  std::int64_t keep = 0;        // newest checkpoints; 0: all
-  std::int64_t keep_every = 0;  // those of a multiple of this step stay for ever; 0: none
-};
+/// Removes a checkpoint, of which a kill leaves either all or a draft.
+void remove_checkpoint(const std::filesystem::path& out, const std::string& name);
 
-/// Removes what the policy does not keep. The newest checkpoint always stays.
-void prune_checkpoints(const std::filesystem::path& out, const RetentionPolicy& policy);
-
-/// Removes drafts of runs that died. Before the first save of a run.
+/// Removes drafts of runs that died, and what is left of removed checkpoints. Before the first save
+/// of a run.
 void sweep_drafts(const std::filesystem::path& out);
 
 }  // namespace tj::trainer

@@ -154,7 +154,7 @@ Result<SaveWork::State> SaveWork::commit() {
   auto path = draft_->commit(manifest);
   if (!path) return path.error();
   path_ = *path;
-  prune_checkpoints(order_.out, order_.retention);
+  prune_checkpoints(order_.out, order_.retention, order_.own);
   return State::committed;
 }
 

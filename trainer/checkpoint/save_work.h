@@ -13,6 +13,7 @@
 #include "trainer/checkpoint/durable_file.h"
 #include "trainer/checkpoint/folder.h"
 #include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/retention.h"
 #include "trainer/checkpoint/shard_plan.h"
 
 namespace tj::trainer {
@@ -27,6 +28,7 @@ struct SaveOrder {
   int writers = 1;
   Manifest manifest;  // without files
   RetentionPolicy retention;
+  std::vector<std::string> own;  // OwnCheckpoints, this one included
   std::chrono::milliseconds others_max = kOtherWritersMax;
 };
 

@@ -93,6 +93,15 @@ class Reporter::Impl {
     add_event(event);
   }
 
+  void set_aside(const SetAside& aside) {
+    if (!is_first()) return;
+    add_event({{"event", "damaged"},
+               {"attempt", env_.attempt},
+               {"checkpoint", aside.damaged.name},
+               {"cause", aside.damaged.cause},
+               {"set_aside_as", aside.as}});
+  }
+
   Result<void> step(StepReport report) {
     if (!is_first()) return {};
     pace_.step_done(Pace::Clock::now());
@@ -312,6 +321,7 @@ void Reporter::begin(std::vector<Setting> table) { impl_->begin(std::move(table)
 void Reporter::training_begins(std::int64_t step, const std::string& path) {
   impl_->training_begins(step, path);
 }
+void Reporter::set_aside(const SetAside& aside) { impl_->set_aside(aside); }
 Result<void> Reporter::step(StepReport report) { return impl_->step(report); }
 void Reporter::evaluated(const EvalReport& report) { impl_->evaluated(report); }
 void Reporter::save_begins(std::int64_t step) { impl_->save_begins(step); }

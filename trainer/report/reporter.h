@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "contract/progress.h"
+#include "trainer/checkpoint/folder.h"
 #include "trainer/checkpoint/save_report.h"
 #include "trainer/launch/process_env.h"
 #include "trainer/report/progress.h"
@@ -31,6 +32,8 @@ class Reporter {
   void begin(std::vector<Setting> table);
   /// Training goes on from `step`, whose checkpoint is at `path`; from scratch: 0 and empty.
   void training_begins(std::int64_t step, const std::string& path);
+  /// A damaged checkpoint, newer than the one training goes on from, has another name now.
+  void set_aside(const SetAside& aside);
   /// A step is done; `report` without mfu and eta, which are found here. Fails when metrics.jsonl
   /// can't be written: the disk is full, and the next checkpoint would find it so as well.
   Result<void> step(StepReport report);

@@ -56,11 +56,13 @@ class Loop {
         {.plan = plan_, .communicator = comm_, .data_tokens = source_.token_count()},
         learner_.state());
     if (beginning.failure) return beginning.failure;
-    if (beginning.manifest) go_on_from(*beginning.manifest);
+    std::optional<std::int64_t> begun_at;
+    if (beginning.manifest) begun_at = go_on_from(*beginning.manifest);
     checkpoint_path_ = beginning.checkpoint_path;
     saving_.emplace(comm_,
                     SavingOptions{.out = plan_.out,
                                   .retention = {.keep = plan_.keep, .keep_every = plan_.keep_every},
+                                  .begun_at = begun_at,
                                   .run_id = sharing_.run_id,
                                   .is_shared = sharing_.is_shared,
                                   .saves_midway = plan_.save_every > 0,
@@ -68,6 +70,7 @@ class Loop {
                     learner_.state());
     learner_.begin();
     reporter_.training_begins(step_, checkpoint_path_);
+    for (const auto& aside : beginning.set_aside) reporter_.set_aside(aside);
     return std::nullopt;
   }
 
@@ -85,12 +88,14 @@ class Loop {
             .files = {}};
   }
 
-  void go_on_from(const Manifest& manifest) {
+  /// Its step.
+  std::int64_t go_on_from(const Manifest& manifest) {
     step_ = saved_step_ = manifest.step;
     next_sample_ = manifest.next_sample;
     loss_ = manifest.loss;
     learner_.set_optimizer_steps(manifest.optimizer_steps);
     learner_.loss_scale() = manifest.loss_scale;
+    return step_;
   }
 
   std::optional<Failure> step_until_end() {

@@ -61,13 +61,14 @@ void begin_averages(const StateTensors& state) {
 struct Source {
   std::optional<Failure> failure;
   std::optional<FoundCheckpoint> checkpoint;
+  std::vector<DamagedCheckpoint> newer;  // that are not usable
 };
 
 /// Rank 0's part.
 Source find_newest(const TrainPlan& plan) {
   auto search = newest_usable_checkpoint(plan.out, [] { return stop_signal() != 0; });
   if (stop_signal() != 0) return {};  // all ranks hear of it after the agreement
-  for (const auto& damaged : search.damaged) say("checkpoint not usable: " + damaged);
+  for (const auto& damaged : search.damaged) say("checkpoint not usable: " + describe(damaged));
   if (!search.found && search.damaged.empty()) {
     say("--resume: no checkpoint in " + plan.out + " yet; training starts " +
         (plan.init_from.empty() ? "from scratch" : "from " + plan.init_from));
@@ -76,12 +77,24 @@ Source find_newest(const TrainPlan& plan) {
   if (!search.found) {
     return {.failure = not_usable("none of the " + std::to_string(search.damaged.size()) +
                                   " checkpoints in " + plan.out +
-                                  " is usable; the newest: " + search.damaged.front()),
-            .checkpoint = {}};
+                                  " is usable; the newest: " + describe(search.damaged.front()))};
   }
-  if (auto difference = mismatch(search.found->manifest, plan))
-    return {.failure = difference, .checkpoint = {}};
-  return {.failure = {}, .checkpoint = std::move(search.found)};
+  if (auto difference = mismatch(search.found->manifest, plan)) return {.failure = difference};
+  return {.checkpoint = std::move(search.found), .newer = std::move(search.damaged)};
+}
+
+/// Rank 0's part, once the run goes on from an older one: not before, or the next attempt would
+/// take a folder of damaged checkpoints for one without any.
+std::vector<SetAside> set_all_aside(const TrainPlan& plan,
+                                    const std::vector<DamagedCheckpoint>& newer) {
+  std::vector<SetAside> result;
+  for (const auto& damaged : newer) {
+    const auto as = set_aside(plan.out, damaged.name);
+    say(as ? damaged.name + " is set aside as " + *as + ", and may be removed"
+           : describe(as.error()));
+    if (as) result.push_back({.damaged = damaged, .as = *as});
+  }
+  return result;
 }
 
 /// Collective: fills one group by `opened`, which is looked at on rank 0 alone.
@@ -192,6 +205,7 @@ Beginning begin_from_checkpoint(const ResumeInputs& inputs, const StateTensors& 
   beginning.manifest = manifest_from(text).value();
   if (source.checkpoint) {
     beginning.checkpoint_path = source.checkpoint->folder.string();
+    beginning.set_aside = set_all_aside(inputs.plan, source.newer);
     say_where_it_goes_on(*source.checkpoint, inputs.data_tokens);
   }
   return beginning;

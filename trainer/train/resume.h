@@ -2,7 +2,10 @@
 // others get it over the network: machines need not share a disk.
 #pragma once
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "trainer/checkpoint/folder.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/train/failure.h"
@@ -21,7 +24,8 @@ struct ResumeInputs {
 struct Beginning {
   std::optional<Failure> failure;
   std::optional<Manifest> manifest;  // on all ranks; none: from scratch
-  std::string checkpoint_path;       // rank 0 only
+  std::string checkpoint_path;       // rank 0 only, as is the next
+  std::vector<SetAside> set_aside;   // damaged ones that were newer
 };
 
 /// What a checkpoint of this run says of itself, and a resumed run must share.

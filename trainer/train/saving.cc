@@ -22,7 +22,9 @@ class Saving::Impl {
   Impl(Communicator& communicator, SavingOptions options, const StateTensors& state)
       : comm_(communicator),
         options_(std::move(options)),
-        groups_(state_groups(state, communicator)) {
+        groups_(state_groups(state, communicator)),
+        own_(options_.retention.keep) {
+    if (options_.begun_at) own_.add(*options_.begun_at);
     if (!options_.saves_midway || !is_writer()) return;
     staging_.prepare(bytes_of_writer(groups_, plan_shards(groups_, writers()), comm_.rank()));
   }
@@ -36,13 +38,15 @@ class Saving::Impl {
     }
     if (!may_begin || !is_writer()) return;
     step_ = manifest.step;
+    own_.add(step_);
     job = std::make_unique<SaveJob>(
         SaveJob::Inputs{.order = {.out = options_.out,
                                   .run_id = options_.run_id,
                                   .writer = comm_.rank(),
                                   .writers = writers(),
                                   .manifest = manifest,
-                                  .retention = options_.retention},
+                                  .retention = options_.retention,
+                                  .own = own_.names()},
                         .groups = groups_,
                         .staging = staging_,
                         .on_committed = [this](const SaveReport& report) { tell(report); }});
@@ -119,6 +123,7 @@ class Saving::Impl {
   Communicator& comm_;
   SavingOptions options_;
   std::vector<StateGroup> groups_;
+  OwnCheckpoints own_;
   StagingBuffer staging_;
   Interference interference_;
   std::int64_t step_ = 0;           // of the job

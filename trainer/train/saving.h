@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "trainer/checkpoint/folder.h"
+#include "trainer/checkpoint/retention.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/report/reporter.h"
 #include "trainer/train/failure.h"
@@ -19,10 +19,11 @@ struct StateTensors;
 struct SavingOptions {
   std::filesystem::path out;
   RetentionPolicy retention;
-  std::string run_id;         // the same on all ranks of this run
-  bool is_shared = false;     // all ranks write, else rank 0 alone
-  bool saves_midway = false;  // not only at the end, when there is nothing to disturb
-  Reporter& reporter;         // hears what a save cost
+  std::optional<std::int64_t> begun_at;  // step of the checkpoint that the run went on from
+  std::string run_id;                    // the same on all ranks of this run
+  bool is_shared = false;                // all ranks write, else rank 0 alone
+  bool saves_midway = false;             // not only at the end, when there is nothing to disturb
+  Reporter& reporter;                    // hears what a save cost
 };
 
 class Saving {

@@ -62,10 +62,11 @@ TEST(CheckpointFolder, a_file_cut_in_half_sends_the_search_to_the_one_before_and
   const auto search = newest_usable_checkpoint(out.path());
   ASSERT_TRUE(search.found);
   EXPECT_EQ(search.found->manifest.step, 25);
-  EXPECT_EQ(search.damaged,
-            (std::vector<std::string>{
-                "step-000050: model.safetensors: is cut short: 50 bytes where the manifest says " +
-                size}));
+  EXPECT_EQ(
+      search.damaged,
+      (std::vector<DamagedCheckpoint>{
+          {.name = "step-000050",
+           .cause = "model.safetensors: is cut short: 50 bytes where the manifest says " + size}}));
 }
 
 TEST(CheckpointFolder, one_changed_byte_is_noticed) {
@@ -77,8 +78,8 @@ TEST(CheckpointFolder, one_changed_byte_is_noticed) {
   const auto search = newest_usable_checkpoint(out.path());
   EXPECT_FALSE(search.found);
   ASSERT_EQ(search.damaged.size(), 1U);
-  EXPECT_NE(search.damaged[0].find("step-000025: optimizer.safetensors: is damaged: SHA-256"),
-            std::string::npos);
+  EXPECT_TRUE(describe(search.damaged[0])
+                  .starts_with("step-000025: optimizer.safetensors: is damaged: SHA-256"));
 }
 
 TEST(CheckpointFolder, missing_files_and_manifests_are_named) {
@@ -86,9 +87,11 @@ TEST(CheckpointFolder, missing_files_and_manifests_are_named) {
   fs::remove(save(out.path(), 25) / kModelFile);
   fs::remove(save(out.path(), 50) / kManifestFile);
   EXPECT_EQ(newest_usable_checkpoint(out.path()).damaged,
-            (std::vector<std::string>{
-                "step-000050: manifest.json: can't be opened: No such file or directory",
-                "step-000025: model.safetensors: can't be opened: No such file or directory"}));
+            (std::vector<DamagedCheckpoint>{
+                {.name = "step-000050",
+                 .cause = "manifest.json: can't be opened: No such file or directory"},
+                {.name = "step-000025",
+                 .cause = "model.safetensors: can't be opened: No such file or directory"}}));
 }
 
 TEST(CheckpointFolder, a_draft_is_not_found_and_goes_with_its_owner) {
@@ -103,11 +106,12 @@ TEST(CheckpointFolder, a_draft_is_not_found_and_goes_with_its_owner) {
   EXPECT_TRUE(fs::is_empty(out.path()));
 }
 
-TEST(CheckpointFolder, a_damaged_one_of_the_same_step_is_replaced) {
+TEST(CheckpointFolder, a_damaged_one_of_the_same_step_makes_room) {
   const TemporaryFolder out;
   fs::resize_file(save(out.path(), 25) / kModelFile, 50);
   save(out.path(), 25);
   EXPECT_TRUE(newest_usable_checkpoint(out.path()).found);
+  EXPECT_TRUE(fs::exists(out.path() / "damaged-step-000025"));
 }
 
 TEST(CheckpointFolder, files_that_changed_places_are_recognised) {
@@ -118,8 +122,8 @@ TEST(CheckpointFolder, files_that_changed_places_are_recognised) {
   fs::rename(folder / "x", folder / kOptimizerFile);
   const auto search = newest_usable_checkpoint(out.path());
   ASSERT_EQ(search.damaged.size(), 1U);
-  EXPECT_NE(search.damaged[0].find("(it is optimizer.safetensors)"), std::string::npos)
-      << search.damaged[0];
+  EXPECT_NE(search.damaged[0].cause.find("(it is optimizer.safetensors)"), std::string::npos)
+      << search.damaged[0].cause;
 }
 
 TEST(CheckpointFolder, a_file_of_another_step_is_recognised) {
@@ -131,7 +135,8 @@ TEST(CheckpointFolder, a_file_of_another_step_is_recognised) {
   ASSERT_TRUE(search.found);
   EXPECT_EQ(search.found->manifest.step, 25);
   ASSERT_EQ(search.damaged.size(), 1U);
-  EXPECT_NE(search.damaged[0].find("(it is of step 25)"), std::string::npos) << search.damaged[0];
+  EXPECT_NE(search.damaged[0].cause.find("(it is of step 25)"), std::string::npos)
+      << search.damaged[0].cause;
 }
 
 TEST(CheckpointFolder, a_search_that_is_asked_to_stop_finds_nothing_and_calls_nothing_damaged) {
@@ -142,21 +147,19 @@ TEST(CheckpointFolder, a_search_that_is_asked_to_stop_finds_nothing_and_calls_no
   EXPECT_TRUE(search.damaged.empty());
 }
 
-TEST(CheckpointFolder, pruning_keeps_the_newest) {
+TEST(CheckpointFolder, one_that_is_set_aside_is_not_found_again_and_nothing_of_it_is_lost) {
   const TemporaryFolder out;
-  for (const std::int64_t step : {10, 20, 30}) save(out.path(), step);
-  prune_checkpoints(out.path(), {.keep = 0});
-  EXPECT_EQ(checkpoint_names(out.path()).size(), 3U);
-  prune_checkpoints(out.path(), {.keep = 2});
-  EXPECT_EQ(checkpoint_names(out.path()), (std::vector<std::string>{"step-000030", "step-000020"}));
-}
-
-TEST(CheckpointFolder, multiples_of_a_step_stay_for_ever) {
-  const TemporaryFolder out;
-  for (const std::int64_t step : {10, 20, 30, 40, 50, 60}) save(out.path(), step);
-  prune_checkpoints(out.path(), {.keep = 1, .keep_every = 20});
-  EXPECT_EQ(checkpoint_names(out.path()),
-            (std::vector<std::string>{"step-000060", "step-000040", "step-000020"}));
+  save(out.path(), 25);
+  for (const char* const aside : {"damaged-step-000050", "damaged-step-000050-2"}) {
+    save(out.path(), 50);
+    const auto as = set_aside(out.path(), "step-000050");
+    ASSERT_TRUE(as) << describe(as.error());
+    EXPECT_EQ(*as, aside);
+    EXPECT_TRUE(fs::exists(out.path() / aside / kModelFile));
+  }
+  EXPECT_EQ(checkpoint_names(out.path()), (std::vector<std::string>{"step-000025"}));
+  sweep_drafts(out.path());
+  EXPECT_TRUE(fs::exists(out.path() / "damaged-step-000050-2" / kModelFile));
 }
 
 TEST(CheckpointFolder, a_sweep_takes_drafts_and_nothing_else) {

@@ -73,7 +73,7 @@ TEST(SaveJob, what_is_saved_is_the_state_of_the_beginning) {
   EXPECT_EQ(reports[0].step, 25);
   EXPECT_EQ(reports[0].path, out.path() / "step-000025");
   const auto search = newest_usable_checkpoint(out.path());
-  ASSERT_TRUE(search.found) << search.damaged[0];
+  ASSERT_TRUE(search.found) << describe(search.damaged[0]);
   EXPECT_EQ(search.found->manifest.next_sample, 100);
   EXPECT_EQ(read_back(reports[0].path, kModelStem, "a", 4), (std::vector<float>{1, 2, 3, 4}));
 }
@@ -115,7 +115,7 @@ TEST(SaveJob, several_writers_share_the_work_and_the_first_commits) {
   for (const auto& job : jobs) ASSERT_TRUE(job->finish_own_part());
   for (const auto& job : jobs) ASSERT_TRUE(job->finish());
   const auto search = newest_usable_checkpoint(out.path());
-  ASSERT_TRUE(search.found) << search.damaged[0];
+  ASSERT_TRUE(search.found) << describe(search.damaged[0]);
   std::vector<std::string> names;
   for (const auto& [name, digest] : search.found->manifest.files) names.push_back(name);
   EXPECT_EQ(

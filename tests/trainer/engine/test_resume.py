@@ -3,7 +3,7 @@
 import re
 import signal
 
-from engine import EngineTest, read_safetensors
+from engine import EngineTest, free_port, read_safetensors
 
 SMALL = ("--layers", 2, "--width", 32, "--heads", 2, "--seq-len", 32, "--batch-size", 8)
 
@@ -90,6 +90,45 @@ class Resume(EngineTest):
         )
         self.assertIn(f"resumed from {self.out}/step-000003: 3 steps done", out)
         self.assertEqual(re.findall(r"(?m)^step (\d)/8", out), ["4", "5", "6", "7", "8"])
+
+    def damage_the_newest_then_stop_the_next_run(self, *flags, world_size=1):
+        """Steps 10 and 20 are saved, 20 is cut by 100 bytes; the run that goes on from 10 is stopped. Returns where."""
+        self.train_ranks(world_size, *SMALL, "--steps", 20, "--save-every", 10, *flags)
+        newest = max(self.out.glob("step-000020/optimizer*.safetensors"))
+        newest.write_bytes(newest.read_bytes()[:-100])
+        self.port = free_port()
+        ranks = [
+            self.start(*SMALL, "--steps", 4000, "--resume", "--keep", 1, *flags, rank=rank, world_size=world_size)
+            for rank in range(world_size)
+        ]
+        self.assertIn(f"resumed from {self.out}/step-000010", self.stop_after(ranks[0], 14))
+        for rank in ranks:
+            self.finish(rank, 75)
+        stopped_at = self.words()["step"]
+        self.assertIn(f"step {stopped_at} of 4000 is saved, --resume goes on from there", self.words()["message"])
+        return stopped_at
+
+    def test_what_was_just_saved_outlives_a_damaged_newer_one(self):
+        stopped_at = self.damage_the_newest_then_stop_the_next_run()
+        out, _ = self.train(*SMALL, "--steps", stopped_at + 1, "--resume")
+        self.assertIn(f"resumed from {self.out}/step-{stopped_at:06}", out)
+
+    def test_two_ranks_with_zero_keep_what_they_just_saved(self):
+        stopped_at = self.damage_the_newest_then_stop_the_next_run("--zero", 3, "--keep-every", 20, world_size=2)
+        out, _ = self.train(*SMALL, "--steps", stopped_at + 1, "--resume")
+        self.assertIn(f"resumed from {self.out}/step-{stopped_at:06}", out)
+
+    def test_a_damaged_one_is_set_aside_and_said(self):
+        self.train(*SMALL, "--steps", 6, "--save-every", 3)
+        cut_in_half(self.out / "step-000006" / "model.safetensors")
+        out, _ = self.train(*SMALL, "--steps", 7, "--resume")
+        self.assertIn("step-000006 is set aside as damaged-step-000006, and may be removed", out)
+        self.assertTrue((self.out / "damaged-step-000006" / "manifest.json").exists())
+        (event,) = [line for line in self.events() if line["event"] == "damaged"]
+        self.assertEqual((event["checkpoint"], event["set_aside_as"]), ("step-000006", "damaged-step-000006"))
+        self.assertRegex(event["cause"], "^model.safetensors: is cut short: ")
+        out, _ = self.train(*SMALL, "--steps", 8, "--resume")
+        self.assertNotIn("not usable", out)
 
     def test_none_usable_is_an_error(self):
         self.train(*SMALL, "--steps", 4, "--save-every", 2)
