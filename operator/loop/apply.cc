@@ -128,52 +128,51 @@ void Applier::create_in_turn(std::vector<Child> children, Done done) {
 
 void Applier::create_pods(const TrainingJob& job, std::vector<CreatePod> pods, Done done) {
   const BatchSize size{.count = pods.size(), .width_first = 1};
-  const auto start = [this, job, pods = std::move(pods)](std::size_t index,
-                                                         const Verdict& verdict) {
-    if (!is_still_so(view_, job)) return verdict(not_yet("the job has changed meanwhile"));
+  const auto start = [this, job, pods = std::move(pods)](std::size_t index, const Done& ended) {
+    if (!is_still_so(view_, job)) return ended(not_yet("the job has changed meanwhile"));
     const CreatePod& action = pods[index];
     create_child({.resource = Resource::pods,
                   .key = {job.meta.ns, names::worker_pod(job.meta.name, action.worker_index)},
                   .job_uid = job.meta.uid,
                   .attempt = action.attempt,
                   .body = make_pod(job, action).dump()},
-                 verdict);
+                 ended);
   };
   run(size, start, std::move(done));
 }
 
-void Applier::create_child(Child child, Verdict verdict) {
+void Applier::create_child(Child child, Done done) {
   Request request{.verb = Verb::create,
                   .resource = child.resource,
                   .ns = child.key.ns,
                   .body = std::exchange(child.body, {})};
-  api_.send(std::move(request), [this, child, verdict](Result<std::string> answer) {
+  api_.send(std::move(request), [this, child, done](Result<std::string> answer) {
     if (answer) {
       view_.wrote(child.resource, *answer);
-      return verdict({});
+      return done({});
     }
     const std::string name = std::string(kind_of(child.resource)) + " " + child.key.name;
     const std::string refusal = name + " was refused: " + answer.error().message;
     switch (answer.error().code) {
-      case Code::conflict: return inspect_holder(child, verdict);
-      case Code::invalid: return verdict(refused(Refusal::invalid, refusal));
-      case Code::forbidden: return verdict(refused(Refusal::denied, refusal));
-      default: return verdict(failure(answer.error()));
+      case Code::conflict: return inspect_holder(child, done);
+      case Code::invalid: return done(refused(Refusal::invalid, refusal));
+      case Code::forbidden: return done(refused(Refusal::denied, refusal));
+      default: return done(failure(answer.error()));
     }
   });
 }
 
 /// The name is taken. Perhaps by ourselves: a creation whose answer was lost, or a cache that is
 /// behind. Only the live object can tell.
-void Applier::inspect_holder(const Child& child, const Verdict& verdict) {
+void Applier::inspect_holder(const Child& child, const Done& done) {
   Request request{
       .verb = Verb::get, .resource = child.resource, .ns = child.key.ns, .name = child.key.name};
-  api_.send(std::move(request), [this, child, verdict](Result<std::string> answer) {
-    if (answer) return verdict(judge_holder(child, *answer));
+  api_.send(std::move(request), [this, child, done](Result<std::string> answer) {
+    if (answer) return done(judge_holder(child, *answer));
     if (answer.error().code == Code::not_found) {
-      return verdict(not_yet(child.key.name + " has just gone"));
+      return done(not_yet(child.key.name + " has just gone"));
     }
-    verdict(failure(answer.error()));
+    done(failure(answer.error()));
   });
 }
 
@@ -204,8 +203,8 @@ void Applier::remove(const TrainingJob& job, const std::vector<Action>& actions,
   const bool ends_job = !select<DeleteJob>(actions).empty();
   const BatchSize size{.count = pods.size(), .width_first = pods.size() + 1};
   const auto start = [this, ns = job.meta.ns, pods = std::move(pods)](std::size_t index,
-                                                                      const Verdict& verdict) {
-    remove_pod({ns, pods[index].name}, pods[index], verdict);
+                                                                      const Done& ended) {
+    remove_pod({ns, pods[index].name}, pods[index], ended);
   };
   run(size, start, [this, job, ends_job, done = std::move(done)](ApplyOutcome outcome) {
     if (!outcome.complete || !ends_job) return done(std::move(outcome));
@@ -213,7 +212,7 @@ void Applier::remove(const TrainingJob& job, const std::vector<Action>& actions,
   });
 }
 
-void Applier::remove_pod(const ObjectKey& key, const DeletePod& action, const Verdict& verdict) {
+void Applier::remove_pod(const ObjectKey& key, const DeletePod& action, const Done& done) {
   json options = delete_options(action.uid);
   if (action.force) options["gracePeriodSeconds"] = 0;
   Request request{.verb = Verb::remove,
@@ -221,41 +220,41 @@ void Applier::remove_pod(const ObjectKey& key, const DeletePod& action, const Ve
                   .ns = key.ns,
                   .name = key.name,
                   .body = options.dump()};
-  api_.send(std::move(request), [this, key, action, verdict](Result<std::string> answer) {
+  api_.send(std::move(request), [this, key, action, done](Result<std::string> answer) {
     if (!answer) {
-      if (answer.error().code != Code::not_found) return verdict(failure(answer.error()));
+      if (answer.error().code != Code::not_found) return done(failure(answer.error()));
       // No watch will tell what is forgotten here: the job needs another look.
       view_.forget_pod(key, action.uid);
-      return verdict(not_yet(key.name + " was gone already"));
+      return done(not_yet(key.name + " was gone already"));
     }
     // A graceful deletion answers with the pod, marked; an immediate one with its last state or a
     // Status. The mark is worth knowing: a pod that leaves is not deleted again.
     const auto object = parse_object(*answer);
     const bool is_marked = object && meta_from_json(*object).deletion_time.has_value();
     if (is_marked && !action.force) view_.wrote(Resource::pods, *answer);
-    verdict({});
+    done({});
   });
 }
 
 /// The decision rests on the end and the time to live that the cache knows: the live job has the
 /// last word, and it must not change until it is gone.
-void Applier::remove_job(const TrainingJob& job, const Verdict& verdict) {
+void Applier::remove_job(const TrainingJob& job, const Done& done) {
   Request request{.verb = Verb::get,
                   .resource = Resource::training_jobs,
                   .ns = job.meta.ns,
                   .name = job.meta.name};
-  api_.send(std::move(request), [this, job, verdict](const Result<std::string>& answer) {
-    if (!answer && answer.error().code == Code::not_found) return verdict({});
-    if (!answer) return verdict(failure(answer.error()));
+  api_.send(std::move(request), [this, job, done](const Result<std::string>& answer) {
+    if (!answer && answer.error().code == Code::not_found) return done({});
+    if (!answer) return done(failure(answer.error()));
     const auto object = parse_object(*answer);
     const auto live =
         object ? job_from_json(*object) : Error{Code::internal, "not an object", "", {}};
-    if (!live) return verdict(failure(live.error()));
+    if (!live) return done(failure(live.error()));
     view_.wrote(Resource::training_jobs, *answer);
-    if (live->meta.uid != job.meta.uid || live->meta.deletion_time) return verdict({});
+    if (live->meta.uid != job.meta.uid || live->meta.deletion_time) return done({});
     const bool is_as_known = live->status.completion_time == job.status.completion_time &&
                              live->spec.run.ttl_after_finished == job.spec.run.ttl_after_finished;
-    if (!is_as_known) return verdict(not_yet("the job has changed meanwhile"));
+    if (!is_as_known) return done(not_yet("the job has changed meanwhile"));
     json options = delete_options(job.meta.uid);
     options["preconditions"]["resourceVersion"] = live->meta.resource_version;
     options["propagationPolicy"] = "Background";
@@ -264,9 +263,9 @@ void Applier::remove_job(const TrainingJob& job, const Verdict& verdict) {
                     .ns = job.meta.ns,
                     .name = job.meta.name,
                     .body = options.dump()};
-    api_.send(std::move(removal), [verdict](const Result<std::string>& removed) {
-      if (removed || removed.error().code == Code::not_found) return verdict({});
-      verdict(failure(removed.error()));
+    api_.send(std::move(removal), [done](const Result<std::string>& removed) {
+      if (removed || removed.error().code == Code::not_found) return done({});
+      done(failure(removed.error()));
     });
   });
 }

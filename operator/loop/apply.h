@@ -50,16 +50,15 @@ class Applier {
     int attempt = -1;  // of a pod
     std::string body;
   };
-  using Verdict = std::function<void(ApplyOutcome)>;
-  using StartChild = std::function<void(std::size_t index, Verdict verdict)>;
+  using StartChild = std::function<void(std::size_t index, Done ended)>;
   void run(const BatchSize& size, StartChild start, Done done);
   void create_in_turn(std::vector<Child> children, Done done);
   void create_pods(const TrainingJob& job, std::vector<CreatePod> pods, Done done);
-  void create_child(Child child, Verdict verdict);
-  void inspect_holder(const Child& child, const Verdict& verdict);
+  void create_child(Child child, Done done);
+  void inspect_holder(const Child& child, const Done& done);
   ApplyOutcome judge_holder(const Child& child, const std::string& body);
-  void remove_pod(const ObjectKey& key, const DeletePod& action, const Verdict& verdict);
-  void remove_job(const TrainingJob& job, const Verdict& verdict);
+  void remove_pod(const ObjectKey& key, const DeletePod& action, const Done& done);
+  void remove_job(const TrainingJob& job, const Done& done);
 
   KubeApi& api_;
   View& view_;
