@@ -49,6 +49,9 @@ constexpr bool is_terminal(Phase phase) {
 /// Which pods of a finished job are removed: those that still run, all, or none (they run on).
 enum class CleanPods { running, all, none };
 
+/// What is restarted when a worker is lost.
+enum class RestartScope { gang };
+
 /// What a failure leads to. Restarts are of the whole gang.
 enum class FailureAction { restart, restart_ignoring_budget, fail, exclude_node_and_restart };
 const char* to_string(FailureAction action);  // "Restart", ...
@@ -79,6 +82,12 @@ struct FailureRule {
   bool operator==(const FailureRule&) const = default;
 };
 
+struct FailurePolicy {
+  std::vector<FailureRule> rules;  // first match wins; the built-in ones come after
+  bool operator==(const FailurePolicy&) const = default;
+};
+
+/// As in api/policy_fields.h, which names each field of the policies.
 struct RunPolicy {
   bool suspend = false;
   std::optional<std::chrono::seconds> active_deadline;
@@ -89,7 +98,8 @@ struct RunPolicy {
   std::optional<std::chrono::seconds> heartbeat_timeout;  // absent: a hang is not looked for
   CleanPods clean_pods = CleanPods::running;
   int max_restarts = 3;
-  std::string managed_by;  // empty: us
+  RestartScope restart_scope = RestartScope::gang;
+  std::string managed_by = names::kManager;
   bool operator==(const RunPolicy&) const = default;
 };
 
@@ -101,6 +111,11 @@ struct NodeLoss {
   bool operator==(const NodeLoss&) const = default;
 };
 
+struct Network {
+  bool network_policy = false;
+  bool operator==(const Network&) const = default;
+};
+
 /// The spec as the user wrote it. The pod template is kept as JSON text, untouched: a struct would
 /// drop fields.
 struct JobSpec {
@@ -108,12 +123,12 @@ struct JobSpec {
   std::string pod_template_json;  // {"metadata": {...}, "spec": {...}}; canonical dump, so equality
                                   // is by value
   RunPolicy run;
-  std::vector<FailureRule> failure_rules;  // first match wins; the built-in ones come after
+  FailurePolicy failure;
   SuccessPolicy success = SuccessPolicy::all_workers;
   NodeLoss node_loss;
   int master_port = names::kMasterPortDefault;
   std::optional<int> nproc_per_node;  // absent: from the container's GPU limits, else "auto"
-  bool network_policy = false;
+  Network network;
   bool operator==(const JobSpec&) const = default;
 };
 

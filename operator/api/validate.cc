@@ -10,6 +10,7 @@
 
 #include "contract/launch_env.h"
 #include "contract/names.h"
+#include "operator/api/policy_fields.h"
 #include "operator/api/validate_policy.h"
 
 namespace tj {
@@ -49,9 +50,6 @@ constexpr std::string_view kMetadataFields[] = {"annotations",
                                                 "resourceVersion",
                                                 "selfLink",
                                                 "uid"};
-constexpr std::string_view kSpecFields[] = {"replicaSpecs",  "runPolicy", "failurePolicy",
-                                            "successPolicy", "nodeLoss",  "masterPort",
-                                            "nprocPerNode",  "network"};
 constexpr std::string_view kWorkerFields[] = {"replicas", "template"};
 constexpr std::string_view kTemplateFields[] = {"metadata", "spec"};
 
@@ -175,11 +173,20 @@ void check_replica_specs(FieldChecker& checker, const std::string& job_name,
   check_template(checker, child(worker, "template"));
 }
 
+field::Names spec_fields() {
+  static const auto kFields = [] {
+    auto fields = field::field_names<JobSpec>();
+    fields.insert(fields.begin(), "replicaSpecs");
+    return fields;
+  }();
+  return kFields;
+}
+
 /// An empty `job_name` is one that could not be read: it is reported elsewhere.
 void check_spec(FieldChecker& checker, const std::string& job_name, const Field& spec) {
   if (!job_name.empty()) check_name(checker, job_name);
   if (!checker.require_object(spec, "an object with replicaSpecs")) return;
-  checker.check_known_fields(spec, kSpecFields);
+  checker.check_known_fields(spec, spec_fields());
   check_replica_specs(checker, job_name, child(spec, "replicaSpecs"));
   check_policy(checker, spec);
 }

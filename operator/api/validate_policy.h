@@ -5,7 +5,7 @@
 
 namespace tj {
 
-/// `spec` is an object. Its replicaSpecs are not looked at.
+/// `spec` is an object. Its replicaSpecs are not looked at, nor names that it does not know.
 void check_policy(field::FieldChecker& checker, const field::Field& spec);
 
 }  // namespace tj

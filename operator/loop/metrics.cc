@@ -8,6 +8,8 @@
 
 #include <sstream>
 
+#include "operator/api/words.h"
+
 namespace tj {
 namespace {
 
@@ -111,11 +113,7 @@ class Metrics::Impl {
 
 Metrics::Metrics() : impl_(std::make_unique<Impl>()) {
   // A counter that begins at its first restart would hide that restart from rate().
-  using enum FailureCause;
-  for (const FailureCause cause : {exit_code, signal, oom_killed, disrupted, node_lost, pod_deleted,
-                                   pod_rejected, start_deadline, hung}) {
-    impl_->restarts.Add({{"cause", to_string(cause)}});
-  }
+  for (const auto& cause : kWords<FailureCause>) impl_->restarts.Add({{"cause", cause.text}});
   using enum PollResult;
   for (const PollResult result : {read, refused, unreachable, no_answer, invalid}) {
     impl_->polls.Add({{"result", to_string(result)}});

@@ -253,7 +253,7 @@ std::optional<Failure> find_first_failure(const Observed& observed, const Gang& 
 }
 
 FailureAction action_for(const JobSpec& spec, const Failure& failure) {
-  for (const FailureRule& rule : spec.failure_rules) {
+  for (const FailureRule& rule : spec.failure.rules) {
     if (matches(rule, failure)) return rule.action;
   }
   return built_in_action(failure.what);

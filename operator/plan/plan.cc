@@ -217,7 +217,8 @@ void gather_gang(Plan& plan, const Observed& observed, const Gang& gang) {
     }
   }
   // Policies are not watched: each attempt asks for its own before its first pod.
-  const bool needs_policy = observed.job.spec.network_policy && is_beginning && !pods.empty();
+  const bool needs_policy =
+      observed.job.spec.network.network_policy && is_beginning && !pods.empty();
   if (needs_policy) plan.actions.push_back(CreateNetworkPolicy{});
   if (!observed.service) plan.actions.push_back(CreateService{});
   plan.actions.insert(plan.actions.end(), pods.begin(), pods.end());
@@ -452,8 +453,7 @@ bool is_on_its_way(const JobStatus& before, const JobStatus& after) {
 }
 
 bool is_managed_elsewhere(const TrainingJob& job) {
-  const std::string& manager = job.spec.run.managed_by;
-  return !manager.empty() && manager != names::kManager;
+  return job.spec.run.managed_by != names::kManager;
 }
 
 Plan plan(const Observed& observed) {

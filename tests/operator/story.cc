@@ -186,7 +186,7 @@ void Story::add_rule(const Words& words) {
   if (const auto cause = option(words, "cause", ""); !cause.empty()) {
     rule.causes.push_back(parse_cause(cause).value());
   }
-  world_.job.spec.failure_rules.push_back(std::move(rule));
+  world_.job.spec.failure.rules.push_back(std::move(rule));
 }
 
 /// The settings of `job` and `set`: those that are not named stay as they are.
@@ -216,7 +216,8 @@ void Story::apply_settings(const Words& words) {
   on("template", [&](const std::string& text) { spec.pod_template_json = text; });
   on("suspend", [&](const std::string& text) { spec.run.suspend = text == "true"; });
   on("managed-by", [&](const std::string& text) { spec.run.managed_by = text; });
-  on("network-policy", [&](const std::string& text) { spec.network_policy = text == "true"; });
+  on("network-policy",
+     [&](const std::string& text) { spec.network.network_policy = text == "true"; });
   on("success", [&](const std::string&) { spec.success = SuccessPolicy::worker0; });
   on("clean", [&](const std::string& text) {
     spec.run.clean_pods = text == "All" ? CleanPods::all : CleanPods::none;
