@@ -11,7 +11,6 @@
 
 #include "contract/launch_env.h"
 #include "contract/names.h"
-#include "trainer/comm/loss_notice.h"
 #include "trainer/watch/judge.h"
 #include "trainer/watch/process_state.h"
 
@@ -54,8 +53,9 @@ std::string network_text(const std::string& cause) {
 
 }  // namespace
 
-Peers::Peers(c10::intrusive_ptr<c10d::Store> store, int rank, int world_size)
-    : store_(std::move(store)), rank_(rank), world_size_(world_size) {}
+Peers::Peers(c10::intrusive_ptr<c10d::Store> store, int rank, int world_size,
+             std::shared_ptr<KnownLoss> loss)
+    : store_(std::move(store)), rank_(rank), world_size_(world_size), loss_(std::move(loss)) {}
 
 void Peers::introduce(const Introduction& self) {
   const nlohmann::json words = {
@@ -103,14 +103,14 @@ std::string Peers::describe_differences() const {
   return "";
 }
 
-std::string Peers::suspect(const std::string& cause) const {
-  if (world_size_ == 2) return named(1 - rank_);
+std::optional<int> Peers::find_lost(const std::string& cause) const {
+  if (world_size_ == 2) return 1 - rank_;
   const auto& self = peers_[static_cast<std::size_t>(rank_)];
   const auto end = steady_clock::now() + kDyingMax;
   do {
     for (int rank = 0; rank < world_size_; ++rank) {
       const auto& peer = peers_[static_cast<std::size_t>(rank)];
-      if (rank != rank_ && peer.machine == self.machine && has_ended(peer.pid)) return named(rank);
+      if (rank != rank_ && peer.machine == self.machine && has_ended(peer.pid)) return rank;
     }
     std::this_thread::sleep_for(kPollEvery);
   } while (steady_clock::now() < end);
@@ -121,21 +121,28 @@ std::string Peers::suspect(const std::string& cause) const {
     if (rank == rank_ || cause.find("[" + address + "]") == std::string::npos) continue;
     found = found < 0 ? rank : world_size_;
   }
-  if (found >= 0 && found < world_size_) return named(found);
-  return "one of the other " + std::to_string(world_size_ - 1) + " ranks";
+  if (found < 0 || found == world_size_) return std::nullopt;
+  return found;
+}
+
+LossNotice Peers::describe_lost(const std::string& cause, const Seen& seen) const {
+  const auto lost = find_lost(cause);
+  const std::string who =
+      lost ? named(*lost) : "one of the other " + std::to_string(world_size_ - 1) + " ranks";
+  return {.message = who + " was lost, in " + phase_text(seen) + network_text(cause),
+          .absent = lost.value_or(-1)};
 }
 
 std::string Peers::describe_loss(const std::string& cause, const Seen& seen) noexcept {
   try {
     store_->setTimeout(kStoreTimeout);
-    auto notice = settled_loss(*store_);
-    if (!notice) {
-      const std::string lost = suspect(cause) + " was lost, in " + phase_text(seen);
-      notice = settle_loss(*store_, {.message = lost + network_text(cause)});
-    }
-    acknowledge_loss(*store_, rank_, world_size_);
+    auto notice = loss_->ask(*store_);
+    if (!notice) notice = loss_->settle(*store_, describe_lost(cause, seen));
+    loss_->acknowledge(*store_);
     return notice->message;
   } catch (const std::exception&) {
+    // Rank 0 was free to close the store once any thread of this rank had heard why.
+    if (const auto notice = loss_->known()) return notice->message;
     return named(0) + " was lost, in " + phase_text(seen) + ", and the store with it";
   }
 }

@@ -4,17 +4,22 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <chrono>
+#include <memory>
+#include <optional>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
+#include "trainer/comm/loss_notice.h"
 #include "trainer/watch/watchdog.h"
 
 namespace tj::trainer {
 
 class Peers {
  public:
-  Peers(c10::intrusive_ptr<c10d::Store> store, int rank, int world_size);
+  /// `loss` is that of the watchdog, too.
+  Peers(c10::intrusive_ptr<c10d::Store> store, int rank, int world_size,
+        std::shared_ptr<KnownLoss> loss);
   /// What a rank tells the others about itself.
   struct Introduction {
     std::string node;
@@ -51,12 +56,14 @@ class Peers {
     std::string why;
     int pid = 0;
   };
-  std::string suspect(const std::string& cause) const;
+  LossNotice describe_lost(const std::string& cause, const Seen& seen) const;
+  std::optional<int> find_lost(const std::string& cause) const;
   bool wait_for_count(const std::string& key, int count, std::chrono::seconds limit);
 
   c10::intrusive_ptr<c10d::Store> store_;
   int rank_;
   int world_size_;
+  std::shared_ptr<KnownLoss> loss_;
   std::vector<Peer> peers_;
 };
 

@@ -20,7 +20,9 @@
 #include "trainer/comm/network_facts.h"
 #include "trainer/comm/roll_call.h"
 #include "trainer/report/progress.h"
+#include "trainer/train/early_stop.h"
 #include "trainer/train/ending.h"
+#include "trainer/watch/judge.h"
 
 namespace tj::trainer {
 namespace {
@@ -36,10 +38,8 @@ constexpr milliseconds kLookAgain{200};
 constexpr milliseconds kTellFirst{5000};
 constexpr milliseconds kTellEach{60'000};
 constexpr const char* kAnnounced = "trainingjob/serves";
-constexpr milliseconds kGuardSlack{
-    1500};  // past the deadline, so that a message that knows more comes first
-constexpr milliseconds kTellMax{
-    1000};  // rank 0 lingers so long after a failure, to tell it to the others
+// Past the deadline, so that a message that knows more comes first, and rank 0 can tell it.
+constexpr milliseconds kGuardSlack = kHearMax + milliseconds(1500);
 
 std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
@@ -54,6 +54,14 @@ class Meeting {
         deadline_(steady_clock::now() + timeout) {}
 
   std::variant<Joined, Failure> hold() {
+    const EarlyStopNotice notice([this](const Failure& failure) { tell_stop(failure); });
+    auto met = meet();
+    if (auto* const joined = std::get_if<Joined>(&met)) joined->watchdog = std::move(watchdog_);
+    return met;
+  }
+
+ private:
+  std::variant<Joined, Failure> meet() {
     const DeadlineGuard guard(deadline_ + kGuardSlack, [this] { end_overdue(); });
     if (const auto valid = check_interfaces(chosen_interfaces(process_env)); !valid) {
       return Failure{.exit_code = exit_code::kBadConfig,
@@ -69,7 +77,7 @@ class Meeting {
       if (!address) return unmet("rank 0 at " + master_text() + ": " + address.error().message);
       const auto facts = network_facts(*address);
       const auto network = choose_network(facts, process_env);
-      Peers peers(store_, env_.rank, env_.world_size);
+      Peers peers(store_, env_.rank, env_.world_size, loss_);
       peers.introduce({.node = env_.node_name,
                        .address = *address,
                        .device = has_gpu() ? "cuda" : "cpu",
@@ -79,11 +87,12 @@ class Meeting {
       peers.learn();
       return connect(std::move(peers), facts, network);
     } catch (const std::exception& failure) {
-      return unmet("the others, master " + master_text() + ": " + first_line(failure.what()));
+      const auto unmet_others =
+          unmet("the others, master " + master_text() + ": " + first_line(failure.what()));
+      return have_all_come_ ? told(unmet_others) : unmet_others;
     }
   }
 
- private:
   bool has_gpu() const { return accelerator_.plugin != nullptr; }
 
   std::variant<Joined, Failure> connect(Peers peers, const NetworkFacts& facts,
@@ -110,9 +119,9 @@ class Meeting {
                               .interfaces = chosen_interfaces(process_env),
                               .accelerator = accelerator_};
     control_ = network.control;
-    have_all_come_ = true;
     // First: a rank that freezes while all connect to all would hold them for minutes.
-    joined.watchdog = std::make_unique<Watchdog>(env_, watch_, *store_, peers.seen_from_here());
+    watchdog_ = std::make_unique<Watchdog>(env_, watch_, *store_, peers.seen_from_here(), loss_);
+    have_all_come_ = true;
     joined.communicator = make_gloo_communicator(store_, std::move(peers), options);
     return joined;
   }
@@ -122,6 +131,7 @@ class Meeting {
     return env_.master_addr + ":" + std::to_string(env_.master_port);
   }
   std::string self() const { return "rank " + std::to_string(env_.rank); }
+  std::string named_self() const { return trainer::named(env_.rank, env_.node_name); }
   milliseconds left() const {
     return std::max(milliseconds(1),
                     std::chrono::duration_cast<milliseconds>(deadline_ - steady_clock::now()));
@@ -136,12 +146,32 @@ class Meeting {
             .message = self() + " waited " + text + " for " + whom};
   }
 
-  [[noreturn]] void end_overdue() const {
+  /// Once all have come: the others know of it before this rank closes its sockets. Returns it, or
+  /// what another rank has told before.
+  Failure told(const Failure& failure) {
+    watchdog_->tell(failure);
+    const auto first = loss_->known();
+    if (!first || first->rank == env_.rank) return failure;
+    return peer_lost(PeerLostError(first->message));
+  }
+
+  /// This rank was asked to stop and is about to end: those who wait for it hear of it.
+  void tell_stop(const Failure& failure) {
+    if (have_all_come_) {
+      watchdog_->tell(failure);
+    } else if (has_joined_ && env_.rank == 0) {
+      give_up("it was " + failure.message);
+    } else if (has_joined_) {
+      store_->set("gone", bytes_of(named_self() + " was " + failure.message));
+    }
+  }
+
+  [[noreturn]] void end_overdue() {
     const Failure failure =
         have_all_come_
-            ? unmet("connections to the other ranks by " + control_ +
-                    ": all have come to rank 0, but not all can reach each other; every port "
-                    "between the nodes must be open")
+            ? told(unmet("connections to the other ranks by " + control_ +
+                         ": all have come to rank 0, but not all can reach each other; every port "
+                         "between the nodes must be open"))
             : unmet("rank 0 at " + master_text() + ": it accepts connections but does not answer");
     ::_exit(end_with(failure, env_, {}));
   }
@@ -180,6 +210,7 @@ class Meeting {
     store_->set("world_size", bytes_of(std::to_string(env_.world_size)));
     name_node();
     store->set(kAnnounced, bytes_of(announcement()));
+    has_joined_ = true;
     return std::nullopt;
   }
 
@@ -237,6 +268,7 @@ class Meeting {
           .message = "another process has already joined as " + self() + " at " + master_text()};
     }
     name_node();
+    has_joined_ = true;
     return std::nullopt;
   }
 
@@ -299,6 +331,10 @@ class Meeting {
         failure = Failure{.exit_code = exit_code::kBadConfig,
                           .reason = "WorldSizeMismatch",
                           .message = store_->get_to_str("refused")};
+      } else if (store_->check({"gone"})) {
+        failure = Failure{.exit_code = exit_code::kRendezvous,
+                          .reason = "RendezvousFailed",
+                          .message = store_->get_to_str("gone")};
       } else if (steady_clock::now() >= deadline_) {
         failure = unmet(absent_text(absent));
       } else if (steady_clock::now() >= tell_at) {
@@ -309,24 +345,40 @@ class Meeting {
         std::this_thread::sleep_for(kPollEvery);
       }
     }
-    store_->set("verdict", bytes_of(failure ? failure->message : std::string("go")));
-    if (failure) std::this_thread::sleep_for(kTellMax);
+    if (failure) {
+      give_up(failure->message);
+    } else {
+      store_->set("verdict", bytes_of("go"));
+    }
     return failure;
+  }
+
+  /// Rank 0: returns once all who have come know why, or after a bound; the store goes with it.
+  void give_up(const std::string& cause) {
+    auto absent = ranks_of_others();
+    strike_out_joined(absent);
+    const int come_count = env_.world_size - 1 - static_cast<int>(absent.size());
+    store_->set("verdict", bytes_of(cause));
+    const auto end = steady_clock::now() + kHearMax;
+    while (store_->add("verdict/heard", 0) < come_count && steady_clock::now() < end)
+      std::this_thread::sleep_for(kPollEvery);
   }
 
   /// The others: until rank 0 says that all have come.
   std::optional<Failure> report() {
+    std::optional<Failure> failure;
     if (!appears(*store_, "verdict", deadline_)) {
       auto absent = ranks_of_others();
       strike_out_joined(absent);
-      return unmet(absent.empty() ? "rank 0 at " + master_text() + " to go on"
-                                  : describe_missing(absent) + ", master " + master_text());
+      failure = unmet(absent.empty() ? "rank 0 at " + master_text() + " to go on"
+                                     : describe_missing(absent) + ", master " + master_text());
+    } else if (const std::string verdict = store_->get_to_str("verdict"); verdict != "go") {
+      failure = Failure{.exit_code = exit_code::kRendezvous,
+                        .reason = "RendezvousFailed",
+                        .message = "rank 0 gave up: " + verdict};
     }
-    const std::string verdict = store_->get_to_str("verdict");
-    if (verdict == "go") return std::nullopt;
-    return Failure{.exit_code = exit_code::kRendezvous,
-                   .reason = "RendezvousFailed",
-                   .message = "rank 0 gave up: " + verdict};
+    if (failure) store_->add("verdict/heard", 1);
+    return failure;
   }
 
   const ProcessEnv& env_;
@@ -336,7 +388,10 @@ class Meeting {
   Deadline deadline_;
   StorePtr store_;
   std::string control_;  // for the guard, once all have come
-  std::atomic<bool> have_all_come_ = false;
+  std::shared_ptr<KnownLoss> loss_ = std::make_shared<KnownLoss>(env_.rank, env_.world_size);
+  std::unique_ptr<Watchdog> watchdog_;
+  std::atomic<bool> has_joined_ = false;     // the store is there
+  std::atomic<bool> have_all_come_ = false;  // the watchdog is there
 };
 
 }  // namespace
@@ -350,7 +405,8 @@ std::variant<Joined, Failure> rendezvous(const ProcessEnv& env, const Accelerato
                 .network = {},
                 .watchdog = std::make_unique<Watchdog>(
                     env, watch, *alone,
-                    std::vector<Watchdog::Peer>{{.node = env.node_name, .pid = ::getpid()}})};
+                    std::vector<Watchdog::Peer>{{.node = env.node_name, .pid = ::getpid()}},
+                    std::make_shared<KnownLoss>(/*rank=*/0, /*world_size=*/1))};
 }
 
 }  // namespace tj::trainer

@@ -3,10 +3,12 @@
 #include <semaphore.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <mutex>
 #include <thread>
 
+#include "trainer/comm/deadline_guard.h"
 #include "trainer/report/last_words.h"
 #include "trainer/report/progress.h"
 
@@ -16,10 +18,13 @@ namespace {
 volatile std::sig_atomic_t caught = 0;
 sem_t arrived;  // a handler may post it
 
+constexpr std::chrono::milliseconds kTellMax{4000};
+
 struct Identity {
   std::mutex mutex;  // guards the rest
   int rank = 0;
   int attempt = 0;
+  std::function<void(const Failure&)> tell;
 };
 
 Identity& identity() {
@@ -32,17 +37,28 @@ void notice(int signal) {
   ::sem_post(&arrived);
 }
 
+void tell(const Failure& failure) {
+  try {
+    if (identity().tell) identity().tell(failure);
+  } catch (const std::exception&) {
+    return;  // who would hear of it is gone
+  }
+}
+
 [[noreturn]] void end_when_asked() {
   while (::sem_wait(&arrived) != 0) {}
   const Failure failure = interrupted_early(asked_by(caught));
-  Outcome outcome{.reason = failure.reason, .message = failure.message};
-  {
-    const std::scoped_lock lock(identity().mutex);
-    outcome.rank = identity().rank;
-    outcome.attempt = identity().attempt;
-  }
-  write_last_words(outcome);
+  // To the end: what tells must stay.
+  const std::scoped_lock lock(identity().mutex);
+  write_last_words({.reason = failure.reason,
+                    .message = failure.message,
+                    .rank = identity().rank,
+                    .step = {},
+                    .attempt = identity().attempt});
   say_error("trainer: " + failure.message);
+  const DeadlineGuard guard(std::chrono::steady_clock::now() + kTellMax,
+                            [&failure] { ::_exit(failure.exit_code); });
+  tell(failure);
   ::_exit(failure.exit_code);
 }
 
@@ -63,6 +79,16 @@ void introduce_for_stop(const ProcessEnv& env) {
   const std::scoped_lock lock(identity().mutex);
   identity().rank = env.rank;
   identity().attempt = env.attempt;
+}
+
+EarlyStopNotice::EarlyStopNotice(std::function<void(const Failure&)> tell) {
+  const std::scoped_lock lock(identity().mutex);
+  identity().tell = std::move(tell);
+}
+
+EarlyStopNotice::~EarlyStopNotice() {
+  const std::scoped_lock lock(identity().mutex);
+  identity().tell = nullptr;
 }
 
 std::string asked_by(int signal) { return "asked to stop by signal " + std::to_string(signal); }

@@ -1,6 +1,7 @@
 // SIGTERM and SIGINT before training: there is nothing to save, so the process says so and ends at
 // once, whatever it waits for.
 #pragma once
+#include <functional>
 #include <string>
 
 #include "trainer/launch/process_env.h"
@@ -13,6 +14,16 @@ namespace tj::trainer {
 void end_at_stop_signals();
 /// Who says so in the last words; before it is known, nobody.
 void introduce_for_stop(const ProcessEnv& env);
+
+/// While it lives, a process that ends so tells it by `tell` first, on another thread, and does not
+/// wait for that beyond a bound.
+class EarlyStopNotice {
+ public:
+  explicit EarlyStopNotice(std::function<void(const Failure&)> tell);
+  ~EarlyStopNotice();
+  EarlyStopNotice(const EarlyStopNotice&) = delete;
+  EarlyStopNotice& operator=(const EarlyStopNotice&) = delete;
+};
 
 /// "asked to stop by signal 15"
 std::string asked_by(int signal);

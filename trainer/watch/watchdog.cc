@@ -13,7 +13,6 @@
 #include <thread>
 
 #include "trainer/comm/deadline_guard.h"
-#include "trainer/comm/loss_notice.h"
 #include "trainer/report/progress.h"
 #include "trainer/train/ending.h"
 #include "trainer/watch/judge.h"
@@ -30,6 +29,7 @@ constexpr milliseconds kLookEvery{250};
 constexpr std::int64_t kLooksAtMaster = 4;  // its sign is read in every fourth look: all ranks ask
 // The training thread often notices a loss by itself, and knows the step better.
 constexpr milliseconds kOwnEndMax{500};
+constexpr milliseconds kTellMax = kHearMax + milliseconds(1000);  // a frozen store never answers
 constexpr milliseconds kWriteDownMax{250};
 constexpr milliseconds kLastWordsMax{500};
 constexpr milliseconds kStackMax{500};
@@ -81,12 +81,13 @@ struct Watched {
 class Watchdog::Impl {
  public:
   Impl(const ProcessEnv& env, const WatchRequest& request, c10d::Store& store,
-       std::vector<Peer> peers)
+       std::vector<Peer> peers, std::shared_ptr<KnownLoss> loss)
       : env_(env),
         clock_(request.clock),
         limits_(request.limits),
         write_down_(request.write_down),
         peers_(std::move(peers)),
+        loss_(std::move(loss)),
         watched_(peers_.size()),
         training_thread_(::pthread_self()),
         store_(store.clone()) {
@@ -110,13 +111,14 @@ class Watchdog::Impl {
   }
 
   void tell(const Failure& failure) noexcept {
+    is_telling_ = true;
     try {
-      const LossNotice mine{.rank = env_.rank,
-                            .reason = failure.reason,
-                            .message = named(env_.rank) + " failed first, in " +
-                                       phase_text(clock_.seen()) + ": " + failure.message};
-      settle_loss(*store_, mine);
-      acknowledge_loss(*store_, env_.rank, env_.world_size);
+      const DeadlineGuard guard(steady_clock::now() + kTellMax, [&] { end_with_words(failure); });
+      loss_->settle(*store_, {.rank = env_.rank,
+                              .reason = failure.reason,
+                              .message = named(env_.rank) + " failed first, in " +
+                                         phase_text(clock_.seen()) + ": " + failure.message});
+      loss_->acknowledge(*store_);
     } catch (const std::exception&) {
       return;  // no store, nobody to tell
     }
@@ -157,9 +159,13 @@ class Watchdog::Impl {
       }
       publish();  // that it has ended: silence is right from here on
     } catch (const std::exception&) {
-      // Only the store throws here.
-      end_after_own({.message = named(0) + " was lost, in " + phase_text(clock_.seen()) +
-                                ", and the store with it"});
+      // Only the store throws here. Rank 0 was free to close it once any thread had heard why.
+      const auto notice = loss_->known();
+      end_after_own(
+          notice ? *notice
+                 : LossNotice{.message = named(0) + " was lost, in " + phase_text(clock_.seen()) +
+                                         ", and the store with it"},
+          steady_clock::now());
     }
   }
 
@@ -169,9 +175,11 @@ class Watchdog::Impl {
 
   void look() {
     publish();
-    if (const auto notice = settled_loss(*store_)) {
-      acknowledge_loss(*store_, env_.rank, env_.world_size);
-      end_after_own(*notice);
+    if (is_telling_) return;  // the training thread ends, with a cause of its own
+    if (const auto notice = loss_->ask(*store_)) {
+      const auto heard_at = steady_clock::now();
+      loss_->acknowledge(*store_);
+      end_after_own(*notice, heard_at);
       return;
     }
     if (store_->check({"watch/stack-of"}) && store_->get_to_str("watch/stack-of") == rank_text())
@@ -196,8 +204,10 @@ class Watchdog::Impl {
     if (!accused) return;
     const std::string more =
         accused->is_silent ? state_of(accused->rank) : stack_told(accused->rank);
-    settle_loss(*store_,
-                {.rank = accused->rank, .reason = "Hung", .message = accused->sentence + more});
+    loss_->settle(*store_, {.rank = accused->rank,
+                            .reason = "Hung",
+                            .message = accused->sentence + more,
+                            .absent = accused->is_silent ? accused->rank : -1});
   }
 
   Sign read_sign(std::size_t rank) {
@@ -331,18 +341,22 @@ class Watchdog::Impl {
     return master_seen_;
   }
 
-  void end_after_own(const LossNotice& notice) {
-    if (!pause(kOwnEndMax)) end_now(notice);
+  void end_after_own(const LossNotice& notice, steady_clock::time_point heard_at) {
+    const auto left = heard_at + kOwnEndMax - steady_clock::now();
+    if (!pause(std::chrono::ceil<milliseconds>(left))) end_now(notice);
   }
 
   void end_now(const LossNotice& notice) {
+    const bool is_own = notice.rank == env_.rank;
+    end_with_words({.exit_code = is_own ? exit_code::kInternal : exit_code::kPeerLost,
+                    .reason = is_own ? notice.reason : "PeerLost",
+                    .message = notice.message});
+  }
+
+  void end_with_words(const Failure& failure) {
     // Held to the end: the training thread must not say its own last words meanwhile.
     const std::scoped_lock lock(mutex_);
     if (is_stopped_) return;
-    const bool is_own = notice.rank == env_.rank;
-    const Failure failure{.exit_code = is_own ? exit_code::kInternal : exit_code::kPeerLost,
-                          .reason = is_own ? notice.reason : "PeerLost",
-                          .message = notice.message};
     write_down(failure);
     // Nor does the end wait for a reader of the last words.
     const DeadlineGuard guard(steady_clock::now() + kLastWordsMax,
@@ -365,6 +379,8 @@ class Watchdog::Impl {
   const Limits limits_;
   const std::function<void(const Failure&)> write_down_;
   const std::vector<Peer> peers_;
+  const std::shared_ptr<KnownLoss> loss_;
+  std::atomic<bool> is_telling_ = false;
   std::vector<Watched> watched_;  // by rank, the looker's; all on rank 0, elsewhere rank 0 alone
   const pthread_t training_thread_;
   const StorePtr store_;  // a connection of its own: others block in theirs
@@ -384,8 +400,8 @@ class Watchdog::Impl {
 };
 
 Watchdog::Watchdog(const ProcessEnv& env, const WatchRequest& request, c10d::Store& store,
-                   std::vector<Peer> peers)
-    : impl_(std::make_unique<Impl>(env, request, store, std::move(peers))) {}
+                   std::vector<Peer> peers, std::shared_ptr<KnownLoss> loss)
+    : impl_(std::make_unique<Impl>(env, request, store, std::move(peers), std::move(loss))) {}
 Watchdog::~Watchdog() {
   if (!impl_->end_threads()) static_cast<void>(impl_.release());
 }

@@ -1,5 +1,5 @@
 // Ends a run that would otherwise wait for ever. Each rank tells the others four times a second
-// what its training thread does; rank 0 judges, and what is settled ends every process within two
+// what its training thread does; rank 0 judges, and what is settled ends every process within three
 // seconds, with the first cause. pytorch#97191: a watchdog must end the process itself, after a
 // bounded look.
 #pragma once
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "contract/progress.h"
+#include "trainer/comm/loss_notice.h"
 #include "trainer/launch/process_env.h"
 #include "trainer/train/failure.h"
 #include "trainer/watch/limits.h"
@@ -33,14 +34,16 @@ class Watchdog {
     int pid = 0;  // 0: on another machine
   };
   /// Call it on the training thread. `store` is that of the meeting, of which it takes a connection
-  /// of its own; `peers` by rank.
+  /// of its own; `peers` by rank; `loss` is shared with whoever else hears why all must end.
   Watchdog(const ProcessEnv& env, const WatchRequest& request, c10d::Store& store,
-           std::vector<Peer> peers);
+           std::vector<Peer> peers, std::shared_ptr<KnownLoss> loss);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
   /// This rank ends by a failure of its own that the others have not heard of: they end with it.
+  /// Returns once it may close its sockets, at most kHearMax later; where the store does not answer
+  /// it ends the process itself, with that failure.
   void tell(const Failure& failure) noexcept;
   /// From here on it ends nothing. Call it before the ranks part, and before a last word is said.
   void stop() noexcept;

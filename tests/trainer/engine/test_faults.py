@@ -4,6 +4,7 @@ import signal
 import time
 
 from engine import EngineTest
+from store_proxy import StoreProxy
 
 SMALL = ("--layers", 2, "--width", 32, "--heads", 2, "--seq-len", 32, "--batch-size", 12)
 ENDLESS = (*SMALL, "--steps", 1_000_000, "--log-every", 1)
@@ -96,3 +97,17 @@ class Faults(EngineTest):
         )
         self.assertEqual(self.words(1)["reason"], "OutOfMemory")
 
+    def test_the_cause_of_rank_0_outlives_its_store(self):
+        """It ends once its watchdog knows that rank 1 knows; the training thread of rank 1 asks after that."""
+        proxy = StoreProxy(self.port)
+        self.addCleanup(proxy.close)
+        ranks = []
+        for rank, token, port in ((0, b"\xff\xff", self.port), (1, b"\1\0", proxy.port)):
+            self.data = self.folder / f"{rank}.bin"
+            self.data.write_bytes(token * 4096)
+            flags = (*SMALL, "--vocabulary", 256, "--steps", 4)
+            ranks.append(self.start(*flags, rank=rank, world_size=2, environment={"MASTER_PORT": str(port)}))
+        damage = r"0\.bin: at byte \d+: the token is 65535"
+        self.assertRegex(self.cause(self.finish(ranks[0], 65)[1]), rf"^trainer: rank 0: .*{damage}")
+        err1 = self.finish(ranks[1], 76)[1]
+        self.assertRegex(self.cause(err1), rf"^trainer: rank 1: rank 0 on node \S+ failed first, in phase start: .*{damage}")

@@ -131,6 +131,32 @@ class Meeting(EngineTest):
             self.finish(process)
         self.assertLess(self.seconds_to_join(rank2), 1)
 
+    def start_two_of_three(self):
+        """Rank 0 and 1 have met, and wait for rank 2."""
+        rank0 = self.start(*SMALL, rank=0, world_size=3)
+        rank1 = self.start(*SMALL, rank=1, world_size=3)
+        lines = iter(rank0.stderr.readline, "")
+        self.assertTrue(any("waits for rank 2 of world size 3" in line for line in lines))
+        return rank0, rank1
+
+    STOPPED = "asked to stop by signal 15 before the first step; there is nothing to save"
+
+    def test_a_master_that_is_asked_to_stop_tells_who_waits_with_it(self):
+        rank0, rank1 = self.start_two_of_three()
+        rank0.terminate()
+        self.assertEqual(self.cause(self.finish(rank0, 75)[1]), f"trainer: {self.STOPPED}")
+        self.assertEqual(
+            self.cause(self.finish(rank1, 69)[1]), f"trainer: rank 1: rank 0 gave up: it was {self.STOPPED}"
+        )
+
+    def test_a_rank_that_is_asked_to_stop_tells_those_who_wait_for_others(self):
+        rank0, rank1 = self.start_two_of_three()
+        rank1.terminate()
+        self.assertEqual(self.cause(self.finish(rank1, 75)[1]), f"trainer: {self.STOPPED}")
+        self.assertRegex(
+            self.cause(self.finish(rank0, 69)[1]), rf"^trainer: rank 0: rank 1 on node \S+ was {self.STOPPED}$"
+        )
+
     def test_rank_0_as_the_last_is_found_within_a_second(self):
         rank1 = self.start(*SMALL, "--steps", 1, rank=1, world_size=2)
         self.assertIn("Connection refused", rank1.stderr.readline())
