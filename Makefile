@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench bench-operator bench-trainer soak storm faults check format clean
+.PHONY: help run build test bench bench-operator bench-trainer soak storm cpus faults check format clean
 
 export TRAININGJOB_CACHE ?= $(HOME)/.cache/trainingjob
 export CCACHE_DIR ?= $(TRAININGJOB_CACHE)/ccache
@@ -54,6 +54,12 @@ storm:  ## kills a training run 50 times (kill -9), half of the time in a save; 
 	cmake --preset dev --log-level=WARNING >/dev/null
 	cmake --build --preset dev --target trainer-engine
 	TJ_ENGINE=$(CURDIR)/build/dev/trainer/trainer-engine tests/trainer/engine/kill_storm.py --kills 50
+
+cpus:  ## the trainer's tests with the kernels that torch takes on older CPUs, and with 1, 2 and 4 threads (a quarter of an hour)
+	tools/deps build
+	cmake --preset dev --log-level=WARNING >/dev/null
+	cmake --build --preset dev --target trainer-engine trainer_torch_test trainer_zero_test
+	tests/trainer/cpus build/dev
 
 faults:  ## two ranks on two nodes, killed, frozen, cut off: a table of who was blamed and how fast all were gone
 	tools/deps apt

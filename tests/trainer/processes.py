@@ -4,11 +4,15 @@ import os
 import subprocess
 import unittest
 
+# By which tests/trainer/cpus chooses torch's kernels.
+KERNEL_CHOICE = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS")
+
 
 def environment_of_a_program(*names, **more):
     """Nothing of the caller's own but what a program needs to be found and to run."""
-    kept = ("PATH", "HOME", "LD_LIBRARY_PATH", *names)
-    return {name: os.environ[name] for name in kept if name in os.environ} | {"OMP_NUM_THREADS": "1"} | more
+    kept = ("PATH", "HOME", "LD_LIBRARY_PATH", *KERNEL_CHOICE, *names)
+    threads = {"OMP_NUM_THREADS": os.environ.get("TJ_TEST_THREADS", "1")}
+    return {name: os.environ[name] for name in kept if name in os.environ} | threads | more
 
 
 class ProcessTest(unittest.TestCase):
