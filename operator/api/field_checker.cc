@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "operator/api/read.h"
+
 namespace tj::field {
 namespace {
 
@@ -29,15 +31,6 @@ std::string range(Bounds bounds) {
 
 bool is_within(long long number, Bounds bounds) {
   return number >= bounds.min && number <= bounds.max;
-}
-
-/// Absent where there is none, or none that the type holds.
-std::optional<long long> whole_number(const json& value) {
-  if (!value.is_number_integer()) return std::nullopt;
-  const bool is_too_big =
-      value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t{INT64_MAX};
-  if (is_too_big) return std::nullopt;
-  return value.get<long long>();
 }
 
 /// The API server counts characters, not bytes: all but the second and later bytes of each.
@@ -89,7 +82,7 @@ bool FieldChecker::check_list(const Field& field, Bounds sizes, const std::strin
 
 std::optional<long long> FieldChecker::check_whole_number(const Field& field, Bounds bounds) {
   if (field.value == nullptr) return std::nullopt;
-  const auto number = whole_number(*field.value);
+  const auto number = read::whole_number_of(*field.value);
   if (number && is_within(*number, bounds)) return number;
   add(field, seen(field) + "; it must be a whole number from " + range(bounds));
   return std::nullopt;

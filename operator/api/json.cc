@@ -1,6 +1,9 @@
 #include "operator/api/json.h"
 
+#include <nlohmann/json.hpp>
+
 #include "contract/launch_env.h"
+#include "operator/api/pod_json.h"
 #include "operator/api/read.h"
 #include "operator/api/spec_json.h"
 #include "operator/api/status_json.h"
@@ -28,15 +31,14 @@ PodPhase pod_phase(const std::string& text) {
   return PodPhase::pending;
 }
 
-/// The status of the template's first container: kubelet sorts statuses by name, so it is looked up
-/// by name.
+/// Looked up by name: kubelet sorts the statuses.
 const json& main_container_status(const json& object) {
-  const json& containers = array_at(object_at(object, "spec"), "containers");
-  const std::string name = containers.empty() ? std::string{} : string_at(containers[0], "name");
+  static const json kNone = json::object();
+  const std::string name = string_at(main_container(object), "name");
   for (const json& status : array_at(object_at(object, "status"), "containerStatuses")) {
     if (string_at(status, "name") == name) return status;
   }
-  return kEmptyObject;
+  return kNone;
 }
 
 std::optional<ContainerExit> exit_of(const json& container_status) {

@@ -1,9 +1,11 @@
-// Reading JSON that a server sent: what is absent, null or of another type reads as empty.
-// Strictness is validate.h's work. Read by the .cc files of this folder alone.
+// Reading JSON that somebody else wrote, a server or a user: what is absent, null, of another type
+// or out of range reads as empty. Never throws. Strictness is validate.h's work.
 #pragma once
-#include <nlohmann/json.hpp>  // lint-ok(include): read by the .cc files of this folder alone
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "operator/api/types.h"
 
@@ -11,55 +13,31 @@ namespace tj::read {
 
 using nlohmann::json;
 
-inline const json kEmptyObject = json::object();
-inline const json kEmptyArray = json::array();
+/// The entry, of whatever type; null where there is none. What these return lives as long as
+/// `parent`, or for ever.
+const json& value_at(const json& parent, std::string_view key);
+const json& object_at(const json& parent, std::string_view key);
+const json& array_at(const json& parent, std::string_view key);
 
-inline const json& object_at(const json& parent, const char* key) {
-  if (!parent.is_object()) return kEmptyObject;
-  const auto found = parent.find(key);
-  return found != parent.end() && found->is_object() ? *found : kEmptyObject;
-}
+/// The text of a value; "" if it is none.
+std::string text_of(const json& value);
+std::string string_at(const json& parent, std::string_view key);
 
-inline const json& array_at(const json& parent, const char* key) {
-  if (!parent.is_object()) return kEmptyArray;
-  const auto found = parent.find(key);
-  return found != parent.end() && found->is_array() ? *found : kEmptyArray;
-}
-
-inline std::string string_at(const json& parent, const char* key) {
-  if (!parent.is_object()) return {};
-  const auto found = parent.find(key);
-  return found != parent.end() && found->is_string() ? found->get<std::string>() : std::string{};
-}
-
+/// Absent as well where the number does not fit into the type.
+std::optional<long long> whole_number_of(const json& value);
 template <typename Number = int>
-std::optional<Number> maybe_number_at(const json& parent, const char* key) {
-  if (!parent.is_object()) return std::nullopt;
-  const auto found = parent.find(key);
-  if (found == parent.end() || !found->is_number_integer()) return std::nullopt;
-  return found->get<Number>();
+std::optional<Number> maybe_number_at(const json& parent, std::string_view key) {
+  const auto number = whole_number_of(value_at(parent, key));
+  if (!number || !std::in_range<Number>(*number)) return std::nullopt;
+  return static_cast<Number>(*number);
 }
-
 template <typename Number = int>
-Number number_at(const json& parent, const char* key, Number fallback = 0) {
+Number number_at(const json& parent, std::string_view key, Number fallback = 0) {
   return maybe_number_at<Number>(parent, key).value_or(fallback);
 }
 
-inline std::optional<double> maybe_real_at(const json& parent, const char* key) {
-  if (!parent.is_object()) return std::nullopt;
-  const auto found = parent.find(key);
-  if (found == parent.end() || !found->is_number()) return std::nullopt;
-  return found->get<double>();
-}
-
-inline bool bool_at(const json& parent, const char* key) {
-  if (!parent.is_object()) return false;
-  const auto found = parent.find(key);
-  return found != parent.end() && found->is_boolean() && found->get<bool>();
-}
-
-inline std::optional<TimePoint> time_at(const json& parent, const char* key) {
-  return parse_time(string_at(parent, key));
-}
+std::optional<double> maybe_real_at(const json& parent, std::string_view key);
+bool bool_at(const json& parent, std::string_view key, bool fallback = false);
+std::optional<TimePoint> time_at(const json& parent, std::string_view key);
 
 }  // namespace tj::read

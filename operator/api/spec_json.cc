@@ -1,5 +1,7 @@
 #include "operator/api/spec_json.h"
 
+#include <nlohmann/json.hpp>
+
 #include "operator/api/policy_fields.h"
 #include "operator/api/read.h"
 
@@ -22,11 +24,7 @@ void assign(std::optional<Number>& value, long long number) {
 struct FieldReader {
   const json& object;
 
-  void operator()(const char* name, bool& value) const {
-    const auto found = object.find(name);
-    const bool is_given = found != object.end() && found->is_boolean();
-    if (is_given) value = found->get<bool>();
-  }
+  void operator()(const char* name, bool& value) const { value = bool_at(object, name, value); }
   template <field::WholeNumber Number>
   void operator()(const char* name, Number& value, Bounds) const {
     if (const auto number = maybe_number_at<long long>(object, name)) assign(value, *number);
@@ -50,15 +48,15 @@ struct FieldReader {
 
  private:
   static void read_entry(const json& entry, std::vector<int>& numbers) {
-    if (entry.is_number_integer()) numbers.push_back(entry.get<int>());
+    const auto number = whole_number_of(entry);
+    if (number && std::in_range<int>(*number)) numbers.push_back(static_cast<int>(*number));
   }
   static void read_entry(const json& entry, std::vector<std::string>& texts) {
-    if (entry.is_string()) texts.push_back(entry.get<std::string>());
+    if (entry.is_string()) texts.push_back(text_of(entry));
   }
   template <field::Choice Value>
   static void read_entry(const json& entry, std::vector<Value>& values) {
-    if (!entry.is_string()) return;
-    if (const auto value = value_of<Value>(entry.get<std::string>())) values.push_back(*value);
+    if (const auto value = value_of<Value>(text_of(entry))) values.push_back(*value);
   }
   static void read_entry(const json& entry, std::vector<FailureRule>& rules) {
     if (entry.is_object()) visit_fields(rules.emplace_back(), FieldReader{entry});

@@ -1,5 +1,7 @@
 #include "operator/api/status_json.h"
 
+#include <nlohmann/json.hpp>
+
 #include "contract/outcome.h"
 #include "operator/api/read.h"
 
@@ -164,10 +166,6 @@ std::vector<T> list_at(const json& parent, const char* key, T (*from_json)(const
   items.reserve(list.size());  // a thousand jobs keep theirs, without room to grow
   for (const json& item : list) items.push_back(from_json(item));
   return items;
-}
-
-std::string text_of(const json& item) {
-  return item.is_string() ? item.get<std::string>() : std::string{};
 }
 
 }  // namespace

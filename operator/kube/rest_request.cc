@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "operator/api/read.h"
+
 namespace tj {
 namespace {
-using nlohmann::json;
+using namespace read;
 
 constexpr std::size_t kBodyInMessageMax = 200;
 
@@ -112,14 +114,12 @@ Result<std::string> read_answer(HttpAnswer answer, const std::string& subject) {
   if (answer.status >= 200 && answer.status < 300) return std::move(answer.body);
   Error error{code_of(answer.status), "", subject, seconds_in(answer.retry_after)};
   const json status = json::parse(answer.body, nullptr, false);
-  const bool from_api_server = status.is_object() && status.value("kind", json()) == "Status";
+  const bool from_api_server = string_at(status, "kind") == "Status";
   if (from_api_server) {
-    const json message = status.value("message", json());
-    if (message.is_string()) error.message = message.get<std::string>();
-    const json wait = status.value(json::json_pointer("/details/retryAfterSeconds"), json());
-    if (!error.retry_after && wait.is_number_integer()) {
-      error.retry_after = std::chrono::seconds(wait.get<std::int32_t>());
-    }
+    error.message = string_at(status, "message");
+    const auto wait =
+        maybe_number_at<std::int32_t>(object_at(status, "details"), "retryAfterSeconds");
+    if (!error.retry_after && wait) error.retry_after = std::chrono::seconds(*wait);
   }
   // A 404 of a proxy, or of a server that has not loaded our CRD yet, says nothing about the
   // object.

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "operator/api/read.h"
+
 namespace tj {
 namespace {
-using nlohmann::json;
+using namespace read;
 
 struct Page {
   std::vector<std::string> objects;
@@ -16,14 +18,8 @@ struct Page {
 
 Error malformed(const std::string& what) { return Error{Code::internal, what, "watch", {}}; }
 
-std::string string_at(const json& object, const json::json_pointer& path) {
-  if (!object.contains(path)) return {};
-  const json& value = object.at(path);
-  return value.is_string() ? value.get<std::string>() : std::string{};
-}
 std::string version_of(const json& object) {
-  static const json::json_pointer kPath("/metadata/resourceVersion");
-  return string_at(object, kPath);
+  return string_at(object_at(object, "metadata"), "resourceVersion");
 }
 
 /// Takes the items out one by one, so that never more than one of a page exists as a tree.
@@ -46,8 +42,7 @@ Result<Page> parse_list(const std::string& text) {
   if (!list.is_object()) return malformed("the list is not a JSON object");
   page.resource_version = version_of(list);
   if (page.resource_version.empty()) return malformed("the list has no metadata.resourceVersion");
-  static const json::json_pointer kContinue("/metadata/continue");
-  page.continue_token = string_at(list, kContinue);
+  page.continue_token = string_at(object_at(list, "metadata"), "continue");
   return page;
 }
 
@@ -58,12 +53,11 @@ struct StreamEvent {
 
 Result<StreamEvent> parse_event(const std::string& line) {
   json event = json::parse(line, nullptr, false);
-  static const json::json_pointer kType("/type");
-  if (!event.is_object() || !event.contains("object") || !event["object"].is_object()) {
+  if (!value_at(event, "object").is_object()) {
     return malformed("not a watch event: " + line.substr(0, 200));
   }
-  StreamEvent result{.type = string_at(event, kType), .object = std::move(event["object"])};
-  if (result.object.contains("metadata") && result.object["metadata"].is_object()) {
+  StreamEvent result{.type = string_at(event, "type"), .object = std::move(event["object"])};
+  if (value_at(result.object, "metadata").is_object()) {
     result.object["metadata"].erase("managedFields");
   }
   return result;
@@ -161,14 +155,11 @@ WatchStep Watcher::on_list(const Result<std::string>& page) {
 /// The object of an ERROR event is a metav1.Status; its code is an HTTP status.
 WatchStep Watcher::on_error_event(const std::string& status_json) {
   const json status = json::parse(status_json, nullptr, false);
-  const int code =
-      status.contains("code") && status["code"].is_number_integer() ? status["code"].get<int>() : 0;
-  static const json::json_pointer kMessage("/message");
-  static const json::json_pointer kRetryAfter("/details/retryAfterSeconds");
-  Error error{
-      code == 410 ? Code::gone : Code::unavailable, string_at(status, kMessage), "watch", {}};
-  if (status.contains(kRetryAfter) && status.at(kRetryAfter).is_number_integer()) {
-    error.retry_after = std::chrono::seconds(status.at(kRetryAfter).get<std::int32_t>());
+  const Code code = number_at(status, "code") == 410 ? Code::gone : Code::unavailable;
+  Error error{code, string_at(status, "message"), "watch", {}};
+  const json& details = object_at(status, "details");
+  if (const auto wait = maybe_number_at<std::int32_t>(details, "retryAfterSeconds")) {
+    error.retry_after = std::chrono::seconds(*wait);
   }
   return resume(error);
 }

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
+#include "operator/api/read.h"
+
 namespace tj {
 
-using object_rules::part;
-using object_rules::text_at;
+using namespace read;
 using Json = nlohmann::json;
 
 const char* kind_of(Resource resource) {
@@ -57,24 +58,24 @@ LabelSelector::Labels fields_of(Resource resource, const Json& object) {
   LabelSelector::Labels fields;
   for (const std::string name : selectable_fields(resource)) {
     const auto dot = name.find('.');
-    fields[name] = dot == std::string::npos ? text_at(object, name.c_str())
-                                            : text_at(part(object, name.substr(0, dot).c_str()),
-                                                      name.substr(dot + 1).c_str());
+    fields[name] = dot == std::string::npos
+                       ? string_at(object, name)
+                       : string_at(object_at(object, name.substr(0, dot)), name.substr(dot + 1));
   }
   return fields;
 }
 
 LabelSelector::Labels labels_of(const Json& object) {
   LabelSelector::Labels labels;
-  for (const auto& [key, value] : part(part(object, "metadata"), "labels").items()) {
+  for (const auto& [key, value] : object_at(object_at(object, "metadata"), "labels").items()) {
     if (value.is_string()) labels[key] = value.get<std::string>();
   }
   return labels;
 }
 
 ObjectKey key_of(const Json& object) {
-  const Json& meta = part(object, "metadata");
-  return {text_at(meta, "namespace"), text_at(meta, "name")};
+  const Json& meta = object_at(object, "metadata");
+  return {string_at(meta, "namespace"), string_at(meta, "name")};
 }
 
 namespace object_rules {
@@ -120,17 +121,6 @@ Error invalid(Resource resource, const ObjectKey& key, const std::string& why) {
       kind_of(resource) + group_suffix(resource) + " \"" + key.name + "\" is invalid: " + why);
 }
 
-std::string text_at(const Json& object, const char* field) {
-  const auto found = object.find(field);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-const Json& part(const Json& object, const char* field) {
-  static const Json kNothing = Json::object();
-  const auto found = object.find(field);
-  return found != object.end() && found->is_object() ? *found : kNothing;
-}
-
 bool has_generation(Resource resource) {
   return resource == Resource::training_jobs || resource == Resource::pods ||
          resource == Resource::network_policies;
@@ -155,7 +145,7 @@ void complete_pod(Json& pod) {
 }
 
 std::string why_invalid(Resource resource, const Json& object, const JobCheck& check) {
-  const std::string name = text_at(part(object, "metadata"), "name");
+  const std::string name = string_at(object_at(object, "metadata"), "name");
   if (!is_name(name)) {
     return "metadata.name: Invalid value: \"" + name +
            "\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
@@ -163,9 +153,7 @@ std::string why_invalid(Resource resource, const Json& object, const JobCheck& c
            "must start and end with an alphanumeric character";
   }
   if (resource == Resource::pods) {
-    const auto& spec = part(object, "spec");
-    const auto containers = spec.find("containers");
-    if (containers == spec.end() || !containers->is_array() || containers->empty()) {
+    if (array_at(object_at(object, "spec"), "containers").empty()) {
       return "spec.containers: Required value";
     }
   }
@@ -174,8 +162,8 @@ std::string why_invalid(Resource resource, const Json& object, const JobCheck& c
 }
 
 std::optional<Error> check_version(Resource resource, const Json& written, const Json& stored) {
-  const std::string wanted = text_at(part(written, "metadata"), "resourceVersion");
-  if (wanted.empty() || wanted == text_at(part(stored, "metadata"), "resourceVersion"))
+  const std::string wanted = string_at(object_at(written, "metadata"), "resourceVersion");
+  if (wanted.empty() || wanted == string_at(object_at(stored, "metadata"), "resourceVersion"))
     return std::nullopt;
   return conflict(resource, key_of(stored),
                   "the object has been modified; please apply your changes to the latest version "
@@ -184,12 +172,12 @@ std::optional<Error> check_version(Resource resource, const Json& written, const
 
 std::optional<Error> check_preconditions(Resource resource, const Json& stored,
                                          const Json& options) {
-  const Json& wanted = part(options, "preconditions");
-  const Json& meta = part(stored, "metadata");
+  const Json& wanted = object_at(options, "preconditions");
+  const Json& meta = object_at(stored, "metadata");
   for (const auto& [field, word] :
        {std::pair{"uid", "UID"}, std::pair{"resourceVersion", "ResourceVersion"}}) {
-    const std::string expected = text_at(wanted, field);
-    const std::string actual = text_at(meta, field);
+    const std::string expected = string_at(wanted, field);
+    const std::string actual = string_at(meta, field);
     if (expected.empty() || expected == actual) continue;
     return conflict(resource, key_of(stored),
                     std::string("Precondition failed: ") + word + " in precondition: " + expected +
@@ -200,13 +188,12 @@ std::optional<Error> check_preconditions(Resource resource, const Json& stored,
 
 /// As podStrategy.CheckGracefulDelete (kubernetes pkg/registry/core/pod/strategy.go).
 long long grace_seconds(const Json& pod, const Json& options) {
-  const Json& spec = part(pod, "spec");
-  const std::string phase = text_at(part(pod, "status"), "phase");
-  const bool never_started = text_at(spec, "nodeName").empty();
+  const Json& spec = object_at(pod, "spec");
+  const std::string phase = string_at(object_at(pod, "status"), "phase");
+  const bool never_started = string_at(spec, "nodeName").empty();
   if (never_started || phase == "Succeeded" || phase == "Failed") return 0;
-  long long seconds = spec.value("terminationGracePeriodSeconds", 30LL);
-  if (options.contains("gracePeriodSeconds"))
-    seconds = options["gracePeriodSeconds"].get<long long>();
+  const auto own = number_at<long long>(spec, "terminationGracePeriodSeconds", 30);
+  const auto seconds = number_at<long long>(options, "gracePeriodSeconds", own);
   return seconds < 0 ? 1 : seconds;
 }
 

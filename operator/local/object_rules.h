@@ -34,10 +34,6 @@ Error already_exists(Resource resource, const ObjectKey& key);
 Error conflict(Resource resource, const ObjectKey& key, const std::string& why);
 Error invalid(Resource resource, const ObjectKey& key, const std::string& why);
 
-/// A text, or "" where there is none; an object, or an empty one.
-std::string text_at(const Json& object, const char* field);
-const Json& part(const Json& object, const char* field);
-
 bool has_generation(Resource resource);
 bool has_namespace(Resource resource);
 /// The status is no client's to write at create.

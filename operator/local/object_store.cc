@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "operator/api/read.h"
+
 namespace tj {
 
 using Json = nlohmann::json;
 using namespace object_rules;
+using namespace read;
 
 ObjectStore::ObjectStore(Clock now, ObjectStoreOptions options)
     : now_(std::move(now)), options_(std::move(options)) {}
@@ -17,23 +20,23 @@ const ObjectPtr* ObjectStore::find(Resource resource, const ObjectKey& key) cons
 }
 
 Result<Json> ObjectStore::create(Resource resource, const std::string& ns, Json object) {
-  if (!object.is_object() || !object.contains("metadata") || !object["metadata"].is_object()) {
+  if (!value_at(object, "metadata").is_object()) {
     return failure(Code::invalid, resource, {ns, ""}, "the object has no metadata");
   }
   Json& meta = object["metadata"];
-  const std::string own_ns = text_at(meta, "namespace");
+  const std::string own_ns = string_at(meta, "namespace");
   if (!ns.empty() && !own_ns.empty() && own_ns != ns) {
     return failure(
-        Code::invalid, resource, {ns, text_at(meta, "name")},
+        Code::invalid, resource, {ns, string_at(meta, "name")},
         "the namespace of the provided object does not match the namespace sent on the request");
   }
   const std::uint64_t number = uids_given_ + 1;
   char digits[16];
   std::snprintf(digits, sizeof digits, "%012llx", static_cast<unsigned long long>(number));
-  if (text_at(meta, "name").empty() && !text_at(meta, "generateName").empty()) {
-    meta["name"] = text_at(meta, "generateName") + std::string(digits).substr(7);
+  if (string_at(meta, "name").empty() && !string_at(meta, "generateName").empty()) {
+    meta["name"] = string_at(meta, "generateName") + std::string(digits).substr(7);
   }
-  ObjectKey key{!own_ns.empty() ? own_ns : (ns.empty() ? "default" : ns), text_at(meta, "name")};
+  ObjectKey key{!own_ns.empty() ? own_ns : (ns.empty() ? "default" : ns), string_at(meta, "name")};
   if (!has_namespace(resource)) key.ns.clear();
   if (const std::string why = why_invalid(resource, object, options_.validate_job); !why.empty()) {
     return invalid(resource, key, why);
@@ -81,8 +84,8 @@ Result<Json> ObjectStore::store_update(Resource resource, const ObjectPtr& old, 
   if (next == *old) return next;  // a write that changes nothing is no event and no version
   if (const std::string why = why_invalid(resource, next, options_.validate_job); !why.empty())
     return invalid(resource, key, why);
-  if (has_generation(resource) && part(next, "spec") != part(*old, "spec")) {
-    meta["generation"] = old_meta.value("generation", 0LL) + 1;
+  if (has_generation(resource) && object_at(next, "spec") != object_at(*old, "spec")) {
+    meta["generation"] = number_at<long long>(old_meta, "generation") + 1;
   }
   return commit(resource, old, std::move(next));
 }
@@ -125,9 +128,9 @@ Result<Json> ObjectStore::patch_status(Resource resource, const ObjectKey& key, 
 }
 
 Result<Json> ObjectStore::apply(Json manifest) {
-  const std::string kind = text_at(manifest, "kind");
+  const std::string kind = string_at(manifest, "kind");
   for (const Resource resource : kResources) {
-    if (kind != kind_of(resource) || text_at(manifest, "apiVersion") != api_version_of(resource))
+    if (kind != kind_of(resource) || string_at(manifest, "apiVersion") != api_version_of(resource))
       continue;
     ObjectKey key = key_of(manifest);
     if (key.ns.empty() && has_namespace(resource)) key.ns = "default";
@@ -136,8 +139,8 @@ Result<Json> ObjectStore::apply(Json manifest) {
   }
   return Error{.code = Code::invalid,
                .message = "no matches for kind \"" + kind + "\" in version \"" +
-                          text_at(manifest, "apiVersion") + "\"",
-               .subject = text_at(part(manifest, "metadata"), "name"),
+                          string_at(manifest, "apiVersion") + "\"",
+               .subject = string_at(object_at(manifest, "metadata"), "name"),
                .retry_after = {}};
 }
 
@@ -163,11 +166,11 @@ Result<Json> ObjectStore::remove(Resource resource, const ObjectKey& key, const 
 Result<Json> ObjectStore::mark_deleted(const ObjectPtr& pod, long long grace) {
   const Json& meta = pod->at("metadata");
   const bool marked = meta.contains("deletionTimestamp");
-  if (marked && meta.value("deletionGracePeriodSeconds", 0LL) <= grace) return *pod;
+  if (marked && number_at<long long>(meta, "deletionGracePeriodSeconds") <= grace) return *pod;
   Json next = *pod;
   next["metadata"]["deletionTimestamp"] = format_time(now_() + std::chrono::seconds{grace});
   next["metadata"]["deletionGracePeriodSeconds"] = grace;
-  if (!marked) next["metadata"]["generation"] = meta.value("generation", 0LL) + 1;
+  if (!marked) next["metadata"]["generation"] = number_at<long long>(meta, "generation") + 1;
   return commit(Resource::pods, pod, std::move(next));
 }
 
@@ -175,7 +178,7 @@ Result<Json> ObjectStore::bind_pod(const ObjectKey& key, const std::string& node
   const ObjectPtr* found = find(Resource::pods, key);
   if (found == nullptr) return not_found(Resource::pods, key);
   const ObjectPtr old = *found;
-  const std::string bound = text_at(part(*old, "spec"), "nodeName");
+  const std::string bound = string_at(object_at(*old, "spec"), "nodeName");
   if (!bound.empty()) {
     return conflict(Resource::pods, key,
                     "pod " + key.name + " is already assigned to node \"" + bound + "\"");
@@ -295,17 +298,18 @@ Result<Json> ObjectStore::list(Resource resource, const Selection& selection,
 
 int ObjectStore::collect_garbage() {
   std::map<std::string, bool> uids;
-  for (const auto& [key, object] : objects_) uids[text_at(part(*object, "metadata"), "uid")] = true;
+  for (const auto& [key, object] : objects_)
+    uids[string_at(object_at(*object, "metadata"), "uid")] = true;
   std::vector<std::pair<Key, std::string>> orphans;
   for (const auto& [key, object] : objects_) {
-    const Json& meta = part(*object, "metadata");
-    const auto owners = meta.find("ownerReferences");
-    if (owners == meta.end() || !owners->is_array() || owners->empty()) continue;
-    const bool owned = std::any_of(owners->begin(), owners->end(), [&](const Json& owner) {
-      return text_at(owner, "kind") != names::kKind || uids.contains(text_at(owner, "uid"));
+    const Json& meta = object_at(*object, "metadata");
+    const Json& owners = array_at(meta, "ownerReferences");
+    if (owners.empty()) continue;
+    const bool owned = std::any_of(owners.begin(), owners.end(), [&](const Json& owner) {
+      return string_at(owner, "kind") != names::kKind || uids.contains(string_at(owner, "uid"));
     });
     if (!owned && !meta.contains("deletionTimestamp"))
-      orphans.emplace_back(key, text_at(meta, "uid"));
+      orphans.emplace_back(key, string_at(meta, "uid"));
   }
   for (const auto& [key, uid] : orphans) {
     const auto removed = remove(key.first, key.second, {{"preconditions", {{"uid", uid}}}});

@@ -8,22 +8,13 @@
 #include <nlohmann/json.hpp>
 
 #include "contract/names.h"
+#include "operator/api/read.h"
 
 namespace tj {
 namespace {
 
+using namespace read;
 using Json = nlohmann::json;
-
-const Json& part(const Json& object, const char* field) {
-  static const Json kNothing;
-  const auto found = object.find(field);
-  return found == object.end() ? kNothing : *found;
-}
-
-std::string text_at(const Json& object, const char* field) {
-  const Json& found = part(object, field);
-  return found.is_string() ? found.get<std::string>() : "";
-}
 
 Error invalid(std::string subject, std::string message) {
   return Error{.code = Code::invalid,
@@ -45,16 +36,16 @@ std::optional<std::string> keyed_field(const Json& pod, const std::string& path)
     const std::string prefix = std::string("metadata.") + map + "['";
     if (!path.starts_with(prefix) || !path.ends_with("']")) continue;
     const std::string key = path.substr(prefix.size(), path.size() - prefix.size() - 2);
-    return text_at(part(part(pod, "metadata"), map), key.c_str());
+    return string_at(object_at(object_at(pod, "metadata"), map), key);
   }
   return std::nullopt;
 }
 
 Result<std::string> field_value(const Json& pod, const std::string& path, const LocalFacts& facts) {
-  const Json& meta = part(pod, "metadata");
-  if (path == "metadata.name") return text_at(meta, "name");
-  if (path == "metadata.namespace") return text_at(meta, "namespace");
-  if (path == "metadata.uid") return text_at(meta, "uid");
+  const Json& meta = object_at(pod, "metadata");
+  if (path == "metadata.name") return string_at(meta, "name");
+  if (path == "metadata.namespace") return string_at(meta, "namespace");
+  if (path == "metadata.uid") return string_at(meta, "uid");
   if (path == "spec.nodeName") return facts.node_name;
   if (path == "spec.serviceAccountName") return std::string("default");
   const bool is_ip = path == "status.podIP" || path == "status.podIPs" || path == "status.hostIP";
@@ -65,10 +56,10 @@ Result<std::string> field_value(const Json& pod, const std::string& path, const 
 }
 
 Result<std::string> variable_value(const Json& pod, const Json& variable, const LocalFacts& facts) {
-  const Json& from = part(variable, "valueFrom");
-  const std::string name = text_at(variable, "name");
+  const Json& from = object_at(variable, "valueFrom");
+  const std::string name = string_at(variable, "name");
   if (from.contains("fieldRef"))
-    return field_value(pod, text_at(from["fieldRef"], "fieldPath"), facts);
+    return field_value(pod, string_at(from["fieldRef"], "fieldPath"), facts);
   const std::string source = from.empty() ? "nothing" : from.begin().key();
   return invalid("env " + name,
                  "its value comes from " + source +
@@ -86,15 +77,15 @@ std::string local_value(const std::string& name, const std::string& value,
 Result<std::vector<EnvVar>> container_env(const Json& pod, const Json& container,
                                           const LocalFacts& facts) {
   std::vector<EnvVar> env;
-  for (const Json& variable : part(container, "env")) {
-    const std::string name = text_at(variable, "name");
-    if (variable.contains("valueFrom")) {
+  for (const Json& variable : array_at(container, "env")) {
+    const std::string name = string_at(variable, "name");
+    if (!value_at(variable, "valueFrom").is_null()) {
       auto value = variable_value(pod, variable, facts);
       if (!value) return value.error();
       set_variable(env, name, *value);
     } else {
       set_variable(env, name,
-                   expand_references(local_value(name, text_at(variable, "value"), facts), env));
+                   expand_references(local_value(name, string_at(variable, "value"), facts), env));
     }
   }
   return env;
@@ -102,16 +93,16 @@ Result<std::vector<EnvVar>> container_env(const Json& pod, const Json& container
 
 Result<std::string> volume_folder(const Json& pod, const std::string& volume_name,
                                   const LocalFacts& facts) {
-  for (const Json& volume : part(part(pod, "spec"), "volumes")) {
-    if (text_at(volume, "name") != volume_name) continue;
-    if (volume.contains("hostPath")) return text_at(volume["hostPath"], "path");
+  for (const Json& volume : array_at(object_at(pod, "spec"), "volumes")) {
+    if (string_at(volume, "name") != volume_name) continue;
+    if (volume.contains("hostPath")) return string_at(volume["hostPath"], "path");
     if (volume.contains("emptyDir")) {
-      return facts.volumes_folder + "/" + text_at(part(pod, "metadata"), "name") + "/" +
+      return facts.volumes_folder + "/" + string_at(object_at(pod, "metadata"), "name") + "/" +
              volume_name;
     }
     if (volume.contains("persistentVolumeClaim")) {
       return facts.volumes_folder + "/claims/" +
-             text_at(volume["persistentVolumeClaim"], "claimName");
+             string_at(volume["persistentVolumeClaim"], "claimName");
     }
     return invalid("volume " + volume_name,
                    "local processes have emptyDir, hostPath and persistentVolumeClaim only; it is "
@@ -123,11 +114,11 @@ Result<std::string> volume_folder(const Json& pod, const std::string& volume_nam
 Result<std::vector<MountedFolder>> mounts_of(const Json& pod, const Json& container,
                                              const LocalFacts& facts) {
   std::vector<MountedFolder> mounts;
-  for (const Json& mount : part(container, "volumeMounts")) {
-    auto folder = volume_folder(pod, text_at(mount, "name"), facts);
+  for (const Json& mount : array_at(container, "volumeMounts")) {
+    auto folder = volume_folder(pod, string_at(mount, "name"), facts);
     if (!folder) return folder.error();
-    const std::string sub_path = text_at(mount, "subPath");
-    std::string path = text_at(mount, "mountPath");
+    const std::string sub_path = string_at(mount, "subPath");
+    std::string path = string_at(mount, "mountPath");
     while (path.size() > 1 && path.back() == '/') path.pop_back();
     mounts.push_back({path, sub_path.empty() ? *folder : *folder + "/" + sub_path});
   }
@@ -238,12 +229,12 @@ std::string find_program(const std::string& command, const std::string& path) {
 }
 
 Result<ProcessSpec> local_process(const Json& pod, const Json& container, const LocalFacts& facts) {
-  const std::string name = "container " + text_at(container, "name");
-  if (part(container, "command").empty()) {
+  const std::string name = "container " + string_at(container, "name");
+  if (array_at(container, "command").empty()) {
     return invalid(name,
                    "it has no command: here is no image whose entrypoint could run; set command");
   }
-  if (container.contains("envFrom") && !container["envFrom"].empty()) {
+  if (!array_at(container, "envFrom").empty()) {
     return invalid(name,
                    "envFrom needs ConfigMaps or Secrets, which local processes do not have; list "
                    "the variables in env");
@@ -254,7 +245,7 @@ Result<ProcessSpec> local_process(const Json& pod, const Json& container, const 
   if (!mounts) return mounts.error();
   ProcessSpec spec;
   for (const char* list : {"command", "args"}) {
-    for (const Json& word : part(container, list)) {
+    for (const Json& word : array_at(container, list)) {
       if (!word.is_string())
         return invalid(name,
                        std::string(list) + " must be a list of texts; " + word.dump() + " is none");
@@ -264,7 +255,7 @@ Result<ProcessSpec> local_process(const Json& pod, const Json& container, const 
   }
   for (EnvVar& variable : *env) variable.value = replace_mounts(variable.value, *mounts);
   spec.env = whole_env(*env, facts);
-  spec.working_folder = replace_mounts(text_at(container, "workingDir"), *mounts);
+  spec.working_folder = replace_mounts(string_at(container, "workingDir"), *mounts);
   for (const MountedFolder& mount : *mounts) {
     if (mount.folder.starts_with(facts.volumes_folder + "/"))
       spec.folders_to_make.push_back(mount.folder);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "operator/api/read.h"
+
 namespace tj {
 namespace {
 
@@ -43,11 +45,10 @@ Json container_status(const ContainerRun& run, bool ready) {
 Json condition(const char* type, bool holds, const Json& previous_status, TimePoint now) {
   const char* status = holds ? "True" : "False";
   std::string since = format_time(now);
-  if (previous_status.contains("conditions")) {
-    for (const Json& known : previous_status["conditions"]) {
-      const bool same = known.value("type", "") == type && known.value("status", "") == status;
-      if (same) since = known.value("lastTransitionTime", since);
-    }
+  for (const Json& known : read::array_at(previous_status, "conditions")) {
+    const bool is_same =
+        read::string_at(known, "type") == type && read::string_at(known, "status") == status;
+    if (is_same) since = read::string_at(known, "lastTransitionTime");
   }
   return {{"type", type}, {"status", status}, {"lastTransitionTime", since}};
 }

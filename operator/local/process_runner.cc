@@ -7,12 +7,15 @@
 #include "contract/names.h"
 #include "contract/outcome.h"
 #include "operator/api/json.h"
+#include "operator/api/pod_json.h"
+#include "operator/api/read.h"
 #include "operator/local/free_port.h"
 
 namespace tj {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace read;
 using Json = nlohmann::json;
 
 constexpr std::size_t kLogTailBytesMax = 2048;  // kubelet's bounds of FallbackToLogsOnError
@@ -21,16 +24,14 @@ constexpr int kNotFound = 127;  // as a shell says it
 constexpr int kNotExecutable = 126;
 constexpr int kNotStarted = 128;  // containerd's StartError
 
-const Json& part(const Json& object, const char* field) {
-  static const Json kNothing;
-  const auto found = object.find(field);
-  return found == object.end() ? kNothing : *found;
-}
-
 std::string label(const Json& pod, const char* name) {
   const auto labels = labels_of(pod);
   const auto found = labels.find(name);
   return found == labels.end() ? "" : found->second;
+}
+
+ContainerRun not_yet_run(const Json& container) {
+  return {.name = string_at(container, "name"), .image = string_at(container, "image")};
 }
 
 Error not_started(std::string message) {
@@ -96,8 +97,8 @@ struct ProcessRunner::Run {
     return current < init_count() ? state.init_containers[current] : state.main;
   }
   const Json& current_container() const {
-    const Json& spec = pod.at("spec");
-    return current < init_count() ? spec.at("initContainers")[current] : spec.at("containers")[0];
+    if (current >= init_count()) return main_container(pod);
+    return array_at(object_at(pod, "spec"), "initContainers")[current];
   }
 };
 
@@ -125,8 +126,8 @@ std::vector<PodReport> ProcessRunner::reports() const {
 }
 
 void ProcessRunner::on_pod(const ObjectChange& change) {
-  const Json& meta = change.object->at("metadata");
-  const std::string uid = meta.value("uid", "");
+  const Json& meta = object_at(*change.object, "metadata");
+  const std::string uid = string_at(meta, "uid");
   const auto found = runs_.find(uid);
   if (change.type == ChangeType::added) {
     if (found == runs_.end()) accept(*change.object);
@@ -138,7 +139,7 @@ void ProcessRunner::on_pod(const ObjectChange& change) {
     run->stopping = true;
     if (run->child) run->child->kill();
   } else if (meta.contains("deletionTimestamp")) {
-    stop(run, std::chrono::seconds{meta.value("deletionGracePeriodSeconds", 30LL)});
+    stop(run, std::chrono::seconds{number_at<long long>(meta, "deletionGracePeriodSeconds", 30)});
   }
 }
 
@@ -163,16 +164,15 @@ void ProcessRunner::accept(const Json& added) {
   run->name = {run->key.name, index ? *index : -1};
   run->state.pod_ip = "127.0.0.1";
   run->state.accepted_at = options_.now();
-  const Json& spec = bound->at("spec");
-  for (const Json& container : part(spec, "initContainers")) {
-    run->state.init_containers.push_back(
-        {.name = container.value("name", ""), .image = container.value("image", "")});
+  const Json& spec = object_at(*bound, "spec");
+  for (const Json& container : array_at(spec, "initContainers")) {
+    run->state.init_containers.push_back(not_yet_run(container));
   }
-  const Json& containers = spec.at("containers");
-  run->state.main = {.name = containers[0].value("name", ""),
-                     .image = containers[0].value("image", "")};
-  for (std::size_t i = 1; i < containers.size(); ++i) {
-    options_.on_note(run->name, "container \"" + containers[i].value("name", "") +
+  const Json& main = main_container(*bound);
+  run->state.main = not_yet_run(main);
+  for (const Json& container : array_at(spec, "containers")) {
+    if (&container == &main) continue;
+    options_.on_note(run->name, "container \"" + string_at(container, "name") +
                                     "\" is not run: locally a worker is its first container");
   }
   runs_[run->uid] = run;
@@ -286,9 +286,10 @@ Result<void> ProcessRunner::open_log(Run& run, const std::string& container_name
 
 /// Ports and attempts are one: a new attempt must not meet the old one's master.
 Result<int> ProcessRunner::master_port(const Json& pod) {
-  std::string owner = pod.at("metadata").value("uid", "");
-  for (const Json& reference : part(pod.at("metadata"), "ownerReferences"))
-    owner = reference.value("uid", owner);
+  const Json& meta = object_at(pod, "metadata");
+  std::string owner = string_at(meta, "uid");
+  for (const Json& reference : array_at(meta, "ownerReferences"))
+    owner = string_at(reference, "uid");
   const std::string key = owner + "/" + label(pod, names::kLabelAttempt);
   if (const auto found = master_ports_.find(key); found != master_ports_.end())
     return found->second;
@@ -314,7 +315,7 @@ void ProcessRunner::container_ended(const RunPtr& run, const ChildEnd& end) {
                      .message = file_tail(run->termination_log, kTerminationMessageBytesMax),
                      .finished_at = options_.now()};
   const bool may_quote_log =
-      run->current_container().value("terminationMessagePolicy", "File") == "FallbackToLogsOnError";
+      string_at(run->current_container(), "terminationMessagePolicy") == "FallbackToLogsOnError";
   if (exit.message.empty() && exit.exit_code != 0 && may_quote_log) {
     exit.message = last_lines(file_tail(run->log_file, kLogTailBytesMax), kLogTailLinesMax);
   }
@@ -376,7 +377,7 @@ void ProcessRunner::write_status(const Run& run) {
   const auto stored = api_.objects().get(Resource::pods, run.key);
   if (!stored || stored->at("metadata").at("uid") != run.uid)
     return;  // gone, or another of that name
-  const Json patch = pod_status_patch(run.state, part(*stored, "status"), options_.now());
+  const Json patch = pod_status_patch(run.state, object_at(*stored, "status"), options_.now());
   [[maybe_unused]] const auto written = api_.objects().patch_status(Resource::pods, run.key, patch);
 }
 

@@ -5,11 +5,12 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "operator/api/read.h"
 #include "operator/kube/kube_api.h"
 
 namespace tj {
 namespace {
-using nlohmann::json;
+using namespace read;
 using std::chrono::milliseconds;
 
 /// metav1.MicroTime: six digits, or a server refuses it.
@@ -20,16 +21,6 @@ std::string micro_time(TimePoint time) {
   std::string text = format_time(time);
   text.pop_back();
   return text + digits;
-}
-
-std::string text_at(const json& object, const char* pointer) {
-  const json value = object.value(json::json_pointer(pointer), json());
-  return value.is_string() ? value.get<std::string>() : "";
-}
-
-std::int64_t number_at(const json& object, const char* pointer) {
-  const json value = object.value(json::json_pointer(pointer), json());
-  return value.is_number_integer() ? value.get<std::int64_t>() : 0;
 }
 
 }  // namespace
@@ -107,15 +98,15 @@ void LeaderLease::check(SteadyTime now) {
 Result<void> LeaderLease::learn(const Result<std::string>& answer, SteadyTime now) {
   if (!answer) return answer.error();
   const json lease = json::parse(*answer, nullptr, false);
-  if (!lease.is_object() || text_at(lease, "/metadata/resourceVersion").empty()) {
+  if (string_at(object_at(lease, "metadata"), "resourceVersion").empty()) {
     return Error{Code::internal, "the answer is no Lease", target_.ns + "/" + target_.name, {}};
   }
-  const std::string spec = lease.value("spec", json::object()).dump();
-  const std::int64_t seconds = number_at(lease, "/spec/leaseDurationSeconds");
-  const bool is_same = !record_.object.empty() && spec == record_.spec;
+  const json& spec = object_at(lease, "spec");
+  const auto seconds = number_at<std::int64_t>(spec, "leaseDurationSeconds");
+  const bool is_same = !record_.object.empty() && spec.dump() == record_.spec;
   record_ = {.object = *answer,
-             .spec = spec,
-             .holder = text_at(lease, "/spec/holderIdentity"),
+             .spec = spec.dump(),
+             .holder = string_at(spec, "holderIdentity"),
              .duration = std::chrono::seconds{std::clamp<std::int64_t>(
                  seconds, 1, kForeignDurationMax.count())},
              .seen = is_same ? record_.seen : now};
@@ -161,11 +152,12 @@ std::string LeaderLease::body(const std::string& holder, TimePoint now) const {
   }
   const bool is_ours = record_.holder == target_.identity;
   const bool is_first = record_.object.empty();
-  const std::int64_t transitions = number_at(lease, "/spec/leaseTransitions");
   json& spec = lease["spec"];
+  if (!spec.is_object()) spec = json::object();
+  const auto transitions = number_at<std::int32_t>(spec, "leaseTransitions");
   if (!is_ours) {
     spec["acquireTime"] = micro_time(now);
-    spec["leaseTransitions"] = is_first ? 0 : transitions + 1;
+    spec["leaseTransitions"] = is_first ? 0 : std::int64_t{transitions} + 1;
   }
   spec["holderIdentity"] = holder;
   // As client-go has it: what is given back lasts a second.

@@ -2,21 +2,18 @@
 
 #include <nlohmann/json.hpp>
 
+#include "operator/api/read.h"
+
 namespace tj {
 namespace {
-using nlohmann::json;
-
-std::string text_at(const json& object, const char* pointer) {
-  const json::json_pointer path(pointer);
-  if (!object.contains(path) || !object.at(path).is_string()) return {};
-  return object.at(path).get<std::string>();
-}
+using namespace read;
 
 /// Whoever wrote the event chose where to say when it was last seen.
 TimePoint last_seen(const json& event) {
-  for (const char* place : {"/series/lastObservedTime", "/lastTimestamp", "/eventTime",
-                            "/metadata/creationTimestamp"}) {
-    if (const auto time = parse_time(text_at(event, place))) return *time;
+  for (const auto& time :
+       {time_at(object_at(event, "series"), "lastObservedTime"), time_at(event, "lastTimestamp"),
+        time_at(event, "eventTime"), time_at(object_at(event, "metadata"), "creationTimestamp")}) {
+    if (time) return *time;
   }
   return {};
 }
@@ -25,15 +22,14 @@ TimePoint last_seen(const json& event) {
 
 std::optional<PodNews> newest_warning(const std::string& event_list, const std::string& pod_uid) {
   const json list = json::parse(event_list, nullptr, false);
-  if (!list.is_object() || !list.contains("items") || !list["items"].is_array()) return {};
   const json* newest = nullptr;
-  for (const json& event : list["items"]) {
-    const bool is_about_it = text_at(event, "/involvedObject/uid") == pod_uid;
-    if (!is_about_it || text_at(event, "/type") != "Warning") continue;
+  for (const json& event : array_at(list, "items")) {
+    const bool is_about_it = string_at(object_at(event, "involvedObject"), "uid") == pod_uid;
+    if (!is_about_it || string_at(event, "type") != "Warning") continue;
     if (newest == nullptr || last_seen(*newest) <= last_seen(event)) newest = &event;
   }
   if (newest == nullptr) return {};
-  return PodNews{pod_uid, text_at(*newest, "/reason"), text_at(*newest, "/message")};
+  return PodNews{pod_uid, string_at(*newest, "reason"), string_at(*newest, "message")};
 }
 
 void PodNewsReader::ask(const Pod& pod, Done done) {

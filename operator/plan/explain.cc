@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "contract/outcome.h"
+#include "operator/api/pod_json.h"
 
 namespace tj {
 namespace {
@@ -21,13 +22,8 @@ std::string clock_text(TimePoint time) { return format_time(time).substr(11); }
 /// What the main container asks of `resource`; empty if it does not say.
 std::string requested(const TrainingJob& job, const std::string& resource) {
   const json pod_template = json::parse(job.spec.pod_template_json, nullptr, false);
-  for (const char* kind : {"requests", "limits"}) {
-    const auto path = json::json_pointer("/spec/containers/0/resources") / kind / resource;
-    if (!pod_template.is_object() || !pod_template.contains(path)) continue;
-    const json& quantity = pod_template.at(path);
-    return quantity.is_string() ? quantity.get<std::string>() : quantity.dump();
-  }
-  return "";
+  const std::string request = quantity_of(main_container(pod_template), "requests", resource);
+  return request.empty() ? quantity_of(main_container(pod_template), "limits", resource) : request;
 }
 
 /// The scheduler's "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. preemption: ..." as

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "contract/launch_env.h"
+#include "operator/api/pod_json.h"
 #include "operator/plan/gang.h"
 
 namespace tj {
@@ -32,14 +33,10 @@ json job_reference(const TrainingJob& job) {
           {"resourceVersion", job.meta.resource_version}};
 }
 
-/// GPUs per worker from the container's limits; a quantity is a number or its text.
+/// GPUs per worker from the container's limits.
 std::optional<int> gpu_count(const json& container) {
   for (const char* resource : kGpuResources) {
-    const auto limit = json::json_pointer("/resources/limits") / std::string(resource);
-    if (!container.contains(limit)) continue;
-    const json& quantity = container.at(limit);
-    const std::string text = quantity.is_string() ? quantity.get<std::string>() : quantity.dump();
-    const auto count = parse_int(resource, text, 1, 1024);
+    const auto count = parse_int(resource, quantity_of(container, "limits", resource), 1, 1024);
     if (count) return *count;
   }
   return std::nullopt;

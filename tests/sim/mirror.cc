@@ -3,28 +3,22 @@
 #include <cstdlib>
 
 #include "contract/names.h"
+#include "operator/api/pod_json.h"
+#include "operator/api/read.h"
 
 namespace tj::sim {
 namespace {
 
 using Json = nlohmann::json;
-using object_rules::part;
-using object_rules::text_at;
-
-int number_in(const Json& object, const char* field, int absent) {
-  const auto found = object.find(field);
-  return found != object.end() && found->is_number_integer() ? found->get<int>() : absent;
-}
+using namespace read;
 
 int number_of(const std::string& text) { return text.empty() ? -1 : std::atoi(text.c_str()); }
 
 void read_container(const Json& container, PodFacts& pod) {
-  pod.made_from = text_at(container, "image");
-  const auto variables = container.find("env");
-  if (variables == container.end() || !variables->is_array()) return;
-  for (const Json& variable : *variables) {
-    const std::string name = text_at(variable, "name");
-    const std::string value = text_at(variable, "value");
+  pod.made_from = string_at(container, "image");
+  for (const Json& variable : array_at(container, "env")) {
+    const std::string name = string_at(variable, "name");
+    const std::string value = string_at(variable, "value");
     if (name == "WORLD_SIZE") pod.world_size = number_of(value);
     if (name == "RANK") pod.env_rank = number_of(value);
     if (name == names::kEnvAttempt) pod.env_attempt = number_of(value);
@@ -34,9 +28,8 @@ void read_container(const Json& container, PodFacts& pod) {
 }
 
 std::string controller_of(const Json& meta) {
-  const auto owners = meta.find("ownerReferences");
-  if (owners == meta.end() || owners->empty()) return "";
-  return text_at(owners->front(), "uid");
+  const Json& owners = array_at(meta, "ownerReferences");
+  return owners.empty() ? "" : string_at(owners.front(), "uid");
 }
 
 }  // namespace
@@ -44,61 +37,61 @@ std::string controller_of(const Json& meta) {
 bool is_terminal(const JobFacts& job) { return job.phase == "Succeeded" || job.phase == "Failed"; }
 
 PodFacts read_pod(const Json& object) {
-  const Json& meta = part(object, "metadata");
-  const Json& spec = part(object, "spec");
-  const Json& labels = part(meta, "labels");
-  const Json& status = part(object, "status");
+  const Json& meta = object_at(object, "metadata");
+  const Json& spec = object_at(object, "spec");
+  const Json& labels = object_at(meta, "labels");
+  const Json& status = object_at(object, "status");
   PodFacts pod{.key = key_of(object),
-               .uid = text_at(meta, "uid"),
+               .uid = string_at(meta, "uid"),
                .job_uid = controller_of(meta),
-               .rank = number_of(text_at(labels, names::kLabelWorkerIndex)),
-               .attempt = number_of(text_at(labels, names::kLabelAttempt)),
-               .node = text_at(spec, "nodeName"),
-               .phase = text_at(status, "phase"),
+               .rank = number_of(string_at(labels, names::kLabelWorkerIndex)),
+               .attempt = number_of(string_at(labels, names::kLabelAttempt)),
+               .node = string_at(spec, "nodeName"),
+               .phase = string_at(status, "phase"),
                .is_marked = meta.contains("deletionTimestamp")};
-  read_container(spec.at("containers").front(), pod);
+  read_container(main_container(object), pod);
   pod.is_done = pod.phase == "Succeeded" || pod.phase == "Failed";
   const auto containers = status.find("containerStatuses");
   if (containers != status.end() && !containers->empty())
-    pod.has_exit = part(containers->front(), "state").contains("terminated");
+    pod.has_exit = object_at(containers->front(), "state").contains("terminated");
   return pod;
 }
 
 JobFacts read_job(const Json& object) {
-  const Json& meta = part(object, "metadata");
-  const Json& status = part(object, "status");
-  const Json& spec = part(object, "spec");
-  const Json& workers = part(part(status, "replicaStatuses"), "Worker");
-  const Json& policy = part(spec, "runPolicy");
+  const Json& meta = object_at(object, "metadata");
+  const Json& status = object_at(object, "status");
+  const Json& spec = object_at(object, "spec");
+  const Json& workers = object_at(object_at(status, "replicaStatuses"), "Worker");
+  const Json& policy = object_at(spec, "runPolicy");
   JobFacts job{.key = key_of(object),
-               .uid = text_at(meta, "uid"),
+               .uid = string_at(meta, "uid"),
                .is_marked = meta.contains("deletionTimestamp"),
-               .generation = number_in(meta, "generation", 0),
-               .phase = text_at(status, "phase"),
-               .reason = text_at(status, "reason"),
-               .message = text_at(status, "message"),
-               .completion_time = text_at(status, "completionTime"),
-               .observed_generation = number_in(status, "observedGeneration", 0),
-               .attempt = number_in(status, "attempt", 0),
-               .restarts = number_in(status, "restarts", 0),
-               .restarts_counted = number_in(status, "restartsCounted", 0),
-               .restart_step = number_in(status, "restartStep", 0),
-               .reached_step = number_in(part(status, "progress"), "step", -1),
-               .progress_attempt = number_in(part(status, "progress"), "attempt", -1),
-               .world_size = number_in(status, "worldSize", 0),
-               .active = number_in(workers, "active", 0),
-               .ready = number_in(workers, "ready", 0),
-               .succeeded = number_in(workers, "succeeded", 0)};
+               .generation = number_at(meta, "generation", 0),
+               .phase = string_at(status, "phase"),
+               .reason = string_at(status, "reason"),
+               .message = string_at(status, "message"),
+               .completion_time = string_at(status, "completionTime"),
+               .observed_generation = number_at(status, "observedGeneration", 0),
+               .attempt = number_at(status, "attempt", 0),
+               .restarts = number_at(status, "restarts", 0),
+               .restarts_counted = number_at(status, "restartsCounted", 0),
+               .restart_step = number_at(status, "restartStep", 0),
+               .reached_step = number_at(object_at(status, "progress"), "step", -1),
+               .progress_attempt = number_at(object_at(status, "progress"), "attempt", -1),
+               .world_size = number_at(status, "worldSize", 0),
+               .active = number_at(workers, "active", 0),
+               .ready = number_at(workers, "ready", 0),
+               .succeeded = number_at(workers, "succeeded", 0)};
   if (status.contains("firstFailure")) job.first_failure = status["firstFailure"].dump();
-  job.replicas = number_in(part(part(spec, "replicaSpecs"), "Worker"), "replicas", 1);
-  job.is_suspended = policy.value("suspend", false);
-  job.max_restarts = number_in(policy, "maxRestarts", 3);
+  job.replicas = number_at(object_at(object_at(spec, "replicaSpecs"), "Worker"), "replicas", 1);
+  job.is_suspended = bool_at(policy, "suspend");
+  job.max_restarts = number_at(policy, "maxRestarts", 3);
   job.has_ttl = policy.contains("ttlSecondsAfterFinished");
   job.may_reset_budget = policy.contains("restartBudgetResetSeconds");
-  job.resets_on_progress = policy.value("restartBudgetResetOnProgress", true);
+  job.resets_on_progress = bool_at(policy, "restartBudgetResetOnProgress", true);
   job.looks_for_hangs = policy.contains("heartbeatTimeoutSeconds");
   if (status.contains("lastCheckpoint")) {
-    job.reached_step = number_in(status["lastCheckpoint"], "step", -1);
+    job.reached_step = number_at(status["lastCheckpoint"], "step", -1);
   }
   job.clean_pods = policy.value("cleanPodPolicy", "Running");
   return job;
@@ -115,9 +108,9 @@ void Mirror::apply(const ObjectChange& change) {
   }
   if (change.resource == Resource::nodes) {
     const std::string name = key_of(*change.object).name;
-    const auto conditions = part(*change.object, "status").find("conditions");
-    const bool is_reported = conditions != part(*change.object, "status").end();
-    const bool is_silent = is_reported && text_at(conditions->front(), "status") == "Unknown";
+    const auto conditions = object_at(*change.object, "status").find("conditions");
+    const bool is_reported = conditions != object_at(*change.object, "status").end();
+    const bool is_silent = is_reported && string_at(conditions->front(), "status") == "Unknown";
     if (is_silent)
       silent_nodes_.insert(name);
     else
