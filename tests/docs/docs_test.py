@@ -6,7 +6,6 @@ import os
 import pathlib
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,7 +24,8 @@ PROGRAM_FOLDERS = [BUILD / "cli", BUILD / "trainer", BUILD / "operator" / "loop"
 
 sys.path.insert(0, str(ROOT / "tools" / "test"))
 import stages  # noqa: E402
-sys.path.insert(0, str(ROOT / "tests" / "bench" / "operator"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "bench" / "operator")]
+from ports import free_port  # noqa: E402
 import report  # noqa: E402
 
 
@@ -56,12 +56,6 @@ def program_output(*command, stdin=None):
     done = subprocess.run(command, env=environment(), input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, timeout=60, check=False)
     return done.returncode, done.stdout
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def metrics_checked(text):

@@ -1,9 +1,12 @@
 """A process that a benchmark or soak started: its log, its end, and what it takes of the machine."""
 import os
 import pathlib
-import socket
 import subprocess
+import sys
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from ports import free_port  # noqa: E402, F401 (such a process often listens)
 
 STOP_SECONDS_MAX = 10
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -51,12 +54,6 @@ class Process:
 def cpu_seconds(pid):
     fields = pathlib.Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
-
-
-def free_port():
-    with socket.socket() as asked:
-        asked.bind(("127.0.0.1", 0))
-        return asked.getsockname()[1]
 
 
 def until(seconds, what, condition, poll_seconds=0.05):

@@ -4,12 +4,12 @@ import json
 import os
 import pathlib
 import shutil
-import socket
 import struct
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path[:0] = [str(folder) for folder in pathlib.Path(__file__).resolve().parents[1:3]]
+from ports import free_port  # noqa: E402
 from processes import ProcessTest, environment_of_a_program  # noqa: E402
 
 ENGINE = os.environ.get("TJ_ENGINE", "")
@@ -20,12 +20,6 @@ TEXT = "the quick brown fox jumps over the lazy dog and runs away. " * 400
 
 # What a run leaves beside its checkpoints.
 REPORTS = ["ledger.json", "logs", "metrics.jsonl"]
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class EngineTest(ProcessTest):

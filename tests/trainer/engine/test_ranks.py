@@ -1,12 +1,14 @@
 """Ranks that do not meet, and ranks that go away: every wait ends, and says for whom it waited."""
 
+import contextlib
 import os
 import re
 import socket
 import subprocess
+import threading
 import time
 
-from engine import EngineTest
+from engine import EngineTest, free_port
 
 SMALL = ("--layers", 2, "--width", 32, "--heads", 2, "--seq-len", 32, "--batch-size", 12)
 ENDLESS = (*SMALL, "--steps", 1_000_000, "--log-every", 1)
@@ -15,8 +17,8 @@ ENDLESS = (*SMALL, "--steps", 1_000_000, "--log-every", 1)
 class Meeting(EngineTest):
     def test_a_master_that_is_not_there(self):
         _, err = self.train(*SMALL, "--rendezvous-timeout-seconds", 1, code=69, rank=1, world_size=2)
-        self.assertEqual(
-            self.cause(err), f"trainer: rank 1 waited 1 s for rank 0 at 127.0.0.1:{self.port}: Connection refused"
+        self.assertRegex(
+            self.cause(err), rf"^trainer: rank 1 waited \d s for rank 0 at 127.0.0.1:{self.port}: Connection refused$"
         )
         self.assertEqual((self.words(1)["reason"], self.words(1)["rank"]), ("RendezvousFailed", 1))
 
@@ -42,32 +44,25 @@ class Meeting(EngineTest):
             self.cause(err), r"waited \d s for rank 0 at no-such-host.invalid:\d+: the name does not resolve"
         )
 
-    def test_rank_0_names_those_who_did_not_come(self):
-        ranks = [
-            self.start(*SMALL, "--rendezvous-timeout-seconds", 4, rank=rank, world_size=4) for rank in (0, 2)
-        ]
-        (_, err0), (_, err2) = (self.finish(rank, 69) for rank in ranks)
-        self.assertEqual(
-            self.cause(err0),
-            f"trainer: rank 0 waited 4 s for rank 1, rank 3 of world size 4 at port {self.port}",
+    def causes_of_two_of_four(self, **environment_of_both):
+        """What rank 0 and rank 2 say. Rank 2 is loaded and asks for rank 0 before that one's 4 s begin."""
+        rank2 = self.start(*SMALL, rank=2, world_size=4, environment={"NODE_NAME": "node-b", **environment_of_both})
+        self.assertIn("waits for rank 0", rank2.stderr.readline())
+        rank0 = self.start(
+            *SMALL, "--rendezvous-timeout-seconds", 4, rank=0, world_size=4,
+            environment={"NODE_NAME": "node-a", **environment_of_both},
         )
-        self.assertIn("rank 1, rank 3", self.cause(err2))
+        return [self.cause(self.finish(process, 69)[1]) for process in (rank0, rank2)]
+
+    def test_rank_0_names_those_who_did_not_come(self):
+        cause0, cause2 = self.causes_of_two_of_four()
+        told = rf"rank 0 waited \d s for rank 1, rank 3 of world size 4 at port {self.port}"
+        self.assertRegex(cause0, f"^trainer: {told}$")
+        self.assertRegex(cause2, f"^trainer: rank 2: rank 0 gave up: {told}$")
 
     def test_the_missing_are_named_with_worker_and_node(self):
-        ranks = [
-            self.start(
-                *SMALL,
-                "--rendezvous-timeout-seconds",
-                4,
-                rank=rank,
-                world_size=4,
-                environment={"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2", "NODE_NAME": node},
-            )
-            for rank, node in ((0, "node-a"), (2, "node-b"))
-        ]
-        for process in ranks:
-            _, err = self.finish(process, 69)
-            self.assertIn("rank 1 (worker 0, node node-a), rank 3 (worker 1, node node-b)", self.cause(err))
+        for cause in self.causes_of_two_of_four(LOCAL_RANK="0", LOCAL_WORLD_SIZE="2"):
+            self.assertIn("rank 1 (worker 0, node node-a), rank 3 (worker 1, node node-b)", cause)
 
     def test_a_master_of_an_earlier_attempt_is_left_for_ours(self):
         earlier = self.start(*SMALL, rank=0, world_size=2)
@@ -116,8 +111,19 @@ class Meeting(EngineTest):
         self.finish(rank1)
         self.assertIn("collectives: Gloo over lo (127.0.0.1): no GPU is visible\n", out)
 
+    def assert_joined_within_a_second(self, join):
+        """Of the process that `join` starts last, counted without what a program takes to load. A machine may be too busy for
+        it once or twice; a rank that looked less often than it should would never make it."""
+        took = []
+        while not took or (took[-1] >= 1 and len(took) < 3):
+            self.port, self.out = free_port(), self.folder / f"out-{len(took)}"
+            took.append(self.seconds_to_join(join()))
+        self.assertLess(took[-1], 1, took)
+
     def test_who_waits_says_for_whom_and_goes_on_within_a_second(self):
-        """The second is counted from the last one's first line on, without what a program takes to load."""
+        self.assert_joined_within_a_second(self.join_as_third)
+
+    def join_as_third(self):
         rank1 = self.start(*SMALL, "--steps", 1, rank=1, world_size=3)
         self.assertEqual(
             rank1.stderr.readline(), f"trainer: rank 1 waits for rank 0 at 127.0.0.1:{self.port}: Connection refused\n"
@@ -129,7 +135,7 @@ class Meeting(EngineTest):
         rank2 = self.start(*SMALL, "--steps", 1, rank=2, world_size=3)
         for process in (rank0, rank1):
             self.finish(process)
-        self.assertLess(self.seconds_to_join(rank2), 1)
+        return rank2
 
     def start_two_of_three(self):
         """Rank 0 and 1 have met, and wait for rank 2."""
@@ -158,11 +164,14 @@ class Meeting(EngineTest):
         )
 
     def test_rank_0_as_the_last_is_found_within_a_second(self):
+        self.assert_joined_within_a_second(self.join_as_rank_0)
+
+    def join_as_rank_0(self):
         rank1 = self.start(*SMALL, "--steps", 1, rank=1, world_size=2)
         self.assertIn("Connection refused", rank1.stderr.readline())
         rank0 = self.start(*SMALL, "--steps", 1, rank=0, world_size=2)
         self.finish(rank1)
-        self.assertLess(self.seconds_to_join(rank0), 1)
+        return rank0
 
     def seconds_to_join(self, process):
         out, _ = self.finish(process)
@@ -187,8 +196,17 @@ class Meeting(EngineTest):
                 "rank 1 was started with WORLD_SIZE 3, rank 0 with 2; it must be the same for all", self.cause(err)
             )
 
+    def wait_until_listening(self):
+        deadline = time.monotonic() + self.SECONDS_MAX
+        while True:
+            with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", self.port)):
+                return
+            self.assertLess(time.monotonic(), deadline, "nobody listens")
+            threading.Event().wait(0.01)
+
     def test_another_attempt_is_not_mixed_in(self):
         rank0 = self.start(*SMALL, rank=0, world_size=2, environment={"TRAININGJOB_ATTEMPT": "1"})
+        self.wait_until_listening()
         _, err = self.train(*SMALL, "--rendezvous-timeout-seconds", 2, code=69, rank=1, world_size=2)
         self.assertIn("it serves another job or attempt", self.cause(err))
         self.assertIsNone(rank0.poll())

@@ -5,23 +5,17 @@
 import os
 import pathlib
 import signal
-import socket
 import sys
 import unittest
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path[:0] = [str(folder) for folder in pathlib.Path(__file__).resolve().parents[1:3]]
+from ports import free_port  # noqa: E402
 from processes import ProcessTest  # noqa: E402
 
 TRAINER = os.path.abspath(sys.argv.pop(1))
 DEADLINE_S = 60
 TELL = 'echo "rank $RANK of $WORLD_SIZE, local $LOCAL_RANK of $LOCAL_WORLD_SIZE"'
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Claims(ProcessTest):
