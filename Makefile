@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench bench-operator bench-trainer soak storm cpus faults check format clean
+.PHONY: help run build test bench bench-operator bench-trainer soak storm cpus repeat faults check format clean
 
 export TRAININGJOB_CACHE ?= $(HOME)/.cache/trainingjob
 export CCACHE_DIR ?= $(TRAININGJOB_CACHE)/ccache
@@ -60,6 +60,12 @@ cpus:  ## the trainer's tests with the kernels that torch takes on older CPUs, a
 	cmake --preset dev --log-level=WARNING >/dev/null
 	cmake --build --preset dev --target trainer-engine trainer_torch_test trainer_zero_test
 	tests/trainer/cpus build/dev
+
+repeat:  ## the trainer's tests fifty times beside three busy processes (a night)
+	tools/deps build
+	cmake --preset dev --log-level=WARNING >/dev/null
+	cmake --build --preset dev
+	tests/trainer/repeat build/dev 50
 
 faults:  ## two ranks on two nodes, killed, frozen, cut off: a table of who was blamed and how fast all were gone
 	tools/deps apt
