@@ -14,6 +14,7 @@ COPY . .
 RUN cmake --preset release -DTJ_TRAINER=OFF \
  && cmake --build --preset release --target trainingjob-operator \
  && install -D -s -t /out/bin $(find build/release -type f -executable -name trainingjob-operator) \
+ && tools/hardened /out/bin/trainingjob-operator \
  && tools/runtime-packages /out/bin/trainingjob-operator >/out/packages \
  && rm -rf build
 
@@ -22,6 +23,7 @@ COPY . .
 RUN cmake --preset release -DTJ_OPERATOR=OFF \
  && cmake --build --preset release --target trainer trainer-engine trainer_nccl \
  && install -D -s -t /out/bin $(find build/release -type f -executable -name 'trainer*' ! -name '*.*') build/release/trainer/libtrainer_nccl.so \
+ && tools/hardened /out/bin/* \
  && tools/runtime-packages /out/bin/* >/out/packages \
  && mkdir -p /out/lib && cp /cache/libtorch-*/lib/*.so* /out/lib/ \
  && rm -rf build
