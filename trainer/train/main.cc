@@ -1,15 +1,28 @@
 // trainer-engine: what `trainer train ...` becomes, and the part of `trainer check` that needs the
 // other ranks. The first argument is the word "train", which may be missing, or "check".
+#include <c10/util/Logging.h>
 #include <unistd.h>
 
 #include <string_view>
 
+#include "contract/launch_env.h"
 #include "trainer/check/engine_part.h"
 #include "trainer/train/engine.h"
+
+namespace {
+
+/// c10d writes a stack for each answer that the store of a lost rank 0 still owes, on any thread:
+/// at times below the last line, which is the cause. TORCH_CPP_LOG_LEVEL brings it back.
+void silence_warnings_of_torch() {
+  if (!tj::process_env("TORCH_CPP_LOG_LEVEL")) FLAGS_caffe2_log_level = c10::GLOG_ERROR;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   const std::string_view command = argc > 1 ? argv[1] : "";
   const int skipped = command == "train" ? 1 : 0;
+  silence_warnings_of_torch();
   // Everything said is written, and everything saved is on the disk: the destructors of libtorch's
   // threads and sockets could only be slow, or wait for a rank that is gone.
   ::_exit(command == "check" ? tj::trainer::run_check_engine()
