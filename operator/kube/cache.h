@@ -48,15 +48,18 @@ class Cache {
     listed_.insert_or_assign(std::move(key), std::move(object));
   }
   /// The list, taken at `list_version`, is complete. Returns every object that changed, in its old
-  /// and its new form.
+  /// and its new form. Our own writes since the list was taken stay. But a list from before what
+  /// was seen already is of another history (an etcd was restored): all that was known is void.
   std::vector<T> end_list(const std::string& list_version) {
-    seen_version_ = std::max(seen_version_, version_number(list_version));
+    const std::uint64_t listed_at = version_number(list_version);
+    const bool is_other_history = listed_at != 0 && listed_at < seen_version_;
+    seen_version_ = listed_at;
     std::map<ObjectKey, T> next = std::exchange(listed_, {});
     std::vector<T> changed;
     for (auto& [key, old] : objects_) {
       const auto now = next.find(key);
       const bool written_after_list =
-          version_number(meta_of(old).resource_version) > version_number(list_version);
+          !is_other_history && version_number(meta_of(old).resource_version) > listed_at;
       if (now == next.end() && written_after_list)
         next.emplace(key, old);
       else if (now != next.end() && written_after_list)

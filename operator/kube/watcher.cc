@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "operator/api/read.h"
+#include "operator/kube/cache.h"
 
 namespace tj {
 namespace {
@@ -175,6 +176,9 @@ WatchStep Watcher::on_line(const std::string& line) {
   const std::string version = version_of(event->object);
   if ((!upsert && !erase && event->type != "BOOKMARK") || version.empty()) {
     return wait(State::waiting_to_list, malformed("unknown event"), "malformed");
+  }
+  if (version_number(version) < version_number(resource_version_)) {
+    return wait(State::waiting_to_list, malformed("an older version"), "went_back");
   }
   made_progress();
   line_seen_ = true;

@@ -6,6 +6,7 @@
 //   410, wherever it is said     -> listing, the cache stays until the new list is complete
 //   a stream that fails          -> wait, watching from the last version; too often: listing
 //   a list or a line that is bad -> wait, listing
+//   a line older than the last   -> wait, listing: the server's etcd was restored
 #pragma once
 #include <chrono>
 #include <optional>
@@ -55,8 +56,8 @@ using WatchDelta = std::variant<Replace, Upsert, Erase>;
 struct WatchStep {
   std::vector<WatchDelta> deltas;
   std::optional<WatchCommand> command;  // absent: keep reading the stream that is open
-  std::string relist_reason;  // set when a list has to start over: "gone", "error", "malformed";
-                              // a metric's label
+  std::string relist_reason;  // set when a list has to start over: "gone", "error", "malformed",
+                              // "went_back"; a metric's label
 };
 
 class Watcher {

@@ -81,6 +81,18 @@ TEST(Cache, a_list_older_than_our_write_does_not_undo_it) {
   EXPECT_THAT(replace(cache, {}, "10"), ElementsAre(service("new", "8"), service("old", "9")));
 }
 
+TEST(Cache, a_list_from_before_what_was_seen_replaces_everything) {
+  Cache<Service> cache;
+  replace(cache, {service("a", "7"), service("b", "8")}, "9");
+  EXPECT_THAT(replace(cache, {service("a", "3")}, "5"),
+              ElementsAre(service("a", "7"), service("b", "8"), service("a", "3")))
+      << "an etcd was restored";
+  EXPECT_EQ(version_in(cache, "a"), "3");
+  EXPECT_EQ(version_in(cache, "b"), "absent");
+  EXPECT_TRUE(cache.upsert(service("a", "6")));
+  EXPECT_TRUE(cache.wrote(service("c", "7")));
+}
+
 TEST(Cache, a_deletion_takes_only_the_object_it_names) {
   Cache<Service> cache;
   cache.wrote(service("a", "8", "second"));

@@ -113,6 +113,13 @@ TEST(Watcher, a_bookmark_moves_only_the_version) {
   EXPECT_EQ(text(watcher.on_watch_end({})), "watch 40");
 }
 
+TEST(Watcher, a_line_older_than_the_last_lists_again) {
+  for (const std::string& old : {line("ADDED", "b", 4), bookmark(4)}) {
+    Watcher watcher = watching();
+    EXPECT_EQ(text(watcher.on_line(old)), "relist went_back | wait") << old;
+  }
+}
+
 TEST(Watcher, an_orderly_end_watches_on_at_once_from_the_last_version) {
   Watcher watcher = watching();
   EXPECT_EQ(text(watcher.on_watch_end({})), "watch 5");
