@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "contract/names.h"
+#include "operator/api/rank_set.h"
 
 namespace tj {
 
@@ -231,8 +232,9 @@ struct JobStatus {
   std::vector<NodeFailures> node_failures;
   std::vector<std::string> excluded_nodes;
   std::vector<TroubledRank> troubled_ranks;
-  std::string ready_text;  // "2/2": the READY column
-  std::string selector;    // of the job's pods, for the scale subresource
+  RankSet succeeded_ranks;  // of this attempt: they need no pod any more
+  std::string ready_text;   // "2/2": the READY column
+  std::string selector;     // of the job's pods, for the scale subresource
   std::optional<TimePoint> start_time;
   std::optional<TimePoint> completion_time;
   ReplicaStatus workers;

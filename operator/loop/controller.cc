@@ -24,7 +24,6 @@
 namespace tj {
 namespace {
 
-constexpr std::size_t kJobsInWorkMax = 16;
 // A server's wish to be left alone is granted up to here.
 constexpr std::chrono::milliseconds kRetryAfterMax{120'000};
 
@@ -81,6 +80,7 @@ Controller::Impl::Impl(boost::asio::io_context& loop, KubeApi& api, Metrics& met
       options_(std::move(options)),
       api_(api),
       alarm_(loop, options_.steady_now),
+      view_(options_.now),
       reconciler_(api_, view_, alarm_, metrics,
                   {.requests_in_flight_max = options_.requests_in_flight_max,
                    .now = options_.now,
@@ -232,14 +232,11 @@ void Controller::Impl::pump() {
   if (!may_act()) return;
   if (queue_.take_overflow()) add_all_jobs();
   const SteadyTime now = alarm_.now();
-  while (queue_.in_work() < kJobsInWorkMax) {
-    const auto key = queue_.pop(now);
-    if (!key) break;
+  while (const auto key = queue_.pop(now)) {
     reconciler_.reconcile(
         *key, [this, key = *key, now](const PassOutcome& outcome) { finish(key, now, outcome); });
   }
-  const auto next = queue_.next_due();
-  if (next && queue_.in_work() < kJobsInWorkMax) alarm_.set("queue", *next, [this] { pump(); });
+  if (const auto next = queue_.next_due()) alarm_.set("queue", *next, [this] { pump(); });
 }
 
 void Controller::Impl::finish(const ObjectKey& key, SteadyTime started,

@@ -9,40 +9,43 @@
 namespace tj {
 
 void EventOutbox::add(const ObjectKey& job, std::string body) {
-  if (waiting_.size() >= kWaitingMax) {
+  auto& pending = pending_[job.ns];
+  if (pending.size() >= kWaitingMax) {
     spdlog::warn("job={} msg=\"event dropped\" error=\"{} events wait already\"", to_string(job),
                  kWaitingMax);
     return;
   }
-  waiting_.push_back({job, std::move(body)});
-  if (waiting_.size() == 1) send_first();
+  pending.push_back({job, std::move(body)});
+  if (pending.size() == 1) send_first(job.ns);
 }
 
-void EventOutbox::send_first() {
-  Letter& letter = waiting_.front();
-  ++letter.tries;
-  Request request{
-      .verb = Verb::create, .resource = Resource::events, .ns = letter.job.ns, .body = letter.body};
-  api_.send(std::move(request), [this](const Result<std::string>& answer) { answered(answer); });
+void EventOutbox::send_first(const std::string& ns) {
+  PendingEvent& event = pending_.at(ns).front();
+  ++event.tries;
+  Request request{.verb = Verb::create, .resource = Resource::events, .ns = ns, .body = event.body};
+  api_.send(std::move(request),
+            [this, ns](const Result<std::string>& answer) { answered(ns, answer); });
 }
 
-void EventOutbox::answered(const Result<std::string>& answer) {
-  const Letter& letter = waiting_.front();
+void EventOutbox::answered(const std::string& ns, const Result<std::string>& answer) {
+  const auto pending = pending_.find(ns);
+  const PendingEvent& event = pending->second.front();
   const bool is_delivered = answer || answer.error().code == Code::conflict;
   if (!is_delivered) {
     const Code code = answer.error().code;
     const bool may_pass = code == Code::unavailable || code == Code::timeout;
-    if (may_pass && letter.tries < kTriesMax) {
+    if (may_pass && event.tries < kTriesMax) {
       const auto wished = answer.error().retry_after.value_or(kRetryWait);
-      const auto wait = std::clamp(wished, kRetryWait * (1 << letter.tries) / 2, kRetryWaitMax);
-      alarm_.set_after("events", wait, [this] { send_first(); });
+      const auto wait = std::clamp(wished, kRetryWait * (1 << event.tries) / 2, kRetryWaitMax);
+      alarm_.set_after("events of " + ns, wait, [this, ns] { send_first(ns); });
       return;
     }
-    spdlog::warn("job={} msg=\"event dropped\" error={}", to_string(letter.job),
+    spdlog::warn("job={} msg=\"event dropped\" error={}", to_string(event.job),
                  log_value(describe(answer.error())));
   }
-  waiting_.pop_front();
-  if (!waiting_.empty()) send_first();
+  pending->second.pop_front();
+  if (!pending->second.empty()) return send_first(ns);
+  pending_.erase(pending);
 }
 
 }  // namespace tj

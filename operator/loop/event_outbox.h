@@ -1,8 +1,10 @@
-// Sends events one after the other, behind the writes they tell of. News, not state: what can't be
-// delivered in a few tries is dropped and logged. The same news has the same name
-// (plan/manifest.h), so that sending it again does no harm.
+// Sends the events of each namespace one after the other, behind the writes they tell of, and those
+// of one beside those of another, which it can't hold up. News, not state: what can't be delivered
+// in a few tries is dropped and logged. The same news has the same name (plan/manifest.h), so that
+// sending it again does no harm.
 #pragma once
 #include <deque>
+#include <map>
 #include <string>
 
 #include "operator/kube/kube_api.h"
@@ -12,7 +14,7 @@ namespace tj {
 
 class EventOutbox {
  public:
-  static constexpr std::size_t kWaitingMax = 1'000;
+  static constexpr std::size_t kWaitingMax = 1'000;  // of one namespace
   static constexpr int kTriesMax = 5;
   static constexpr std::chrono::milliseconds kRetryWait{1'000};
   static constexpr std::chrono::milliseconds kRetryWaitMax{30'000};
@@ -22,17 +24,17 @@ class EventOutbox {
   void add(const ObjectKey& job, std::string body);
 
  private:
-  struct Letter {
+  struct PendingEvent {
     ObjectKey job;
     std::string body;
     int tries = 0;
   };
-  void send_first();
-  void answered(const Result<std::string>& answer);
+  void send_first(const std::string& ns);
+  void answered(const std::string& ns, const Result<std::string>& answer);
 
   KubeApi& api_;
   Alarm& alarm_;
-  std::deque<Letter> waiting_;  // the first is under way
+  std::map<std::string, std::deque<PendingEvent>> pending_;  // the first of each is under way
 };
 
 }  // namespace tj

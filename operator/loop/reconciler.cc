@@ -94,6 +94,7 @@ SteadyTime Reconciler::rests_until(const ObjectKey& key) const {
 Plan Reconciler::decide(const TrainingJob& job) {
   const SteadyTime began = alarm_.now();
   Plan next = plan_from_view(job);
+  memory_of(job).awaits_cause_since = next.awaits_cause_since;
   const SteadyTime ended = alarm_.now();
   memory_of(job).rests_until = ended + (ended - began) * kRestFactor;
   return next;
@@ -114,6 +115,7 @@ Plan Reconciler::plan_from_view(const TrainingJob& job) {
                     .create_error = memory.create_error,
                     .refusal = memory.refusal,
                     .progress = std::move(progress),
+                    .awaits_cause_since = memory.awaits_cause_since,
                     .progress_interval = poller_.write_interval()};
   Plan next = plan(observed);
   // Nothing is left to create, perhaps because a creation whose answer was lost went well: the
@@ -134,8 +136,11 @@ void Reconciler::create_children(Pass pass) {
     const TrainingJob* now = view_.jobs().find(pass.job.meta.key());
     if (now == nullptr || now->meta.uid != pass.job.meta.uid) return pass.done({});
     Memory& memory = memory_of(*now);
-    if (outcome.complete || outcome.create_error) memory.create_error = outcome.create_error;
-    memory.refusal = outcome.refusal;
+    // What went wrong otherwise says nothing of the refusal before it.
+    if (outcome.complete || outcome.create_error) {
+      memory.create_error = outcome.create_error;
+      memory.refusal = outcome.refusal;
+    }
     if (outcome.complete) memory.trouble_log.reset();
     const bool is_final = outcome.create_error && outcome.refusal == Refusal::invalid;
     if (!outcome.complete && !is_final) report_trouble(*now, outcome.trouble);
@@ -202,9 +207,13 @@ void Reconciler::status_written(Pass pass, const StatusOutcome& status) {
     case StatusResult::unchanged: return remove_children(std::move(pass));
     case StatusResult::written: {
       memory_of(pass.job).progress_turn.reset();
-      const bool was_urgent = is_urgent_change(pass.job.status, pass.plan.status);
-      const bool is_of_counts = was_urgent || !is_progress(pass.job.status, pass.plan.status);
-      if (is_of_counts) memory_of(pass.job).counts_pace.written(was_urgent, alarm_.now());
+      const JobStatus& before = pass.job.status;
+      const bool was_urgent = is_urgent_change(before, pass.plan.status);
+      const bool is_of_counts = was_urgent || !is_progress(before, pass.plan.status);
+      // A rank that succeeds is soon on record: its pod may go at any time.
+      const bool is_lasting =
+          was_urgent || before.succeeded_ranks != pass.plan.status.succeeded_ranks;
+      if (is_of_counts) memory_of(pass.job).counts_pace.written(is_lasting, alarm_.now());
       metrics_.count_status(pass.job.status, pass.plan.status);
       announce(pass);
       return remove_children(std::move(pass));

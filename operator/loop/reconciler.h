@@ -68,6 +68,7 @@ class Reconciler {
     SteadyTime rests_until{};
     CountsPace counts_pace;
     std::optional<SteadyTime> progress_turn;
+    std::optional<TimePoint> awaits_cause_since;
     std::optional<PodNews> pod_news;
     std::optional<SteadyTime> asked_for_news;
     LogGate trouble_log;

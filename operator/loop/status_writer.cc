@@ -19,6 +19,7 @@ JobStatus without_what_moves(JobStatus status) {
   status.ready_text.clear();
   status.workers = {.desired = status.workers.desired};
   status.troubled_ranks.clear();
+  status.succeeded_ranks.clear();
   status.progress.reset();
   status.last_checkpoint.reset();
   for (Condition& condition : status.conditions) condition.message.clear();

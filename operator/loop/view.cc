@@ -14,10 +14,10 @@ namespace {
 using nlohmann::json;
 
 /// The library throws on odd values that the readers do not expect; here that is one bad object.
-template <typename T>
-std::optional<T> read(Result<T> (*from_json)(const json&), const std::string& text) {
+template <typename T, typename FromJson>
+std::optional<T> read(const FromJson& from_json, const std::string& text) {
   try {
-    auto object = from_json(json::parse(text));
+    Result<T> object = from_json(json::parse(text));
     if (object) return *std::move(object);
     spdlog::warn("msg=\"object left out\" error={}", log_value(describe(object.error())));
   } catch (const json::exception& error) {
@@ -37,18 +37,18 @@ ObjectKey job_of(const Pod& pod) { return {pod.meta.ns, pod.job_name}; }
 ObjectKey job_of(const Service& service) { return {service.meta.ns, service.job_name}; }
 
 /// Applies a delta to one cache; returns every object that changed, in its old and its new form.
-template <typename T>
-std::vector<T> feed(Cache<T>& cache, Result<T> (*from_json)(const json&), const WatchDelta& delta) {
+template <typename T, typename FromJson>
+std::vector<T> feed(Cache<T>& cache, const FromJson& from_json, const WatchDelta& delta) {
   if (const auto* list = std::get_if<Replace>(&delta)) {
     if (!list->continues) cache.begin_list();
     for (const std::string& text : list->objects) {
-      if (auto object = read(from_json, text)) cache.add_listed(*std::move(object));
+      if (auto object = read<T>(from_json, text)) cache.add_listed(*std::move(object));
     }
     if (list->resource_version.empty()) return {};
     return cache.end_list(list->resource_version);
   }
   if (const auto* upsert = std::get_if<Upsert>(&delta)) {
-    auto object = read(from_json, upsert->object);
+    auto object = read<T>(from_json, upsert->object);
     if (!object) return {};
     std::vector<T> changed;
     if (const T* old = cache.find(meta_of(*object).key())) changed.push_back(*old);
@@ -56,7 +56,7 @@ std::vector<T> feed(Cache<T>& cache, Result<T> (*from_json)(const json&), const 
     changed.push_back(*std::move(object));
     return changed;
   }
-  auto object = read(from_json, std::get<Erase>(delta).object);
+  auto object = read<T>(from_json, std::get<Erase>(delta).object);
   if (!object || !cache.erase(*object)) return {};
   return {*std::move(object)};
 }
@@ -106,9 +106,24 @@ std::vector<Node> View::nodes_of(const std::vector<Pod>& pods) const {
   return nodes;
 }
 
+/// Its silence by our own clock, as that of the node controller may be fast or slow: it begins no
+/// later than now, and a node that was heard of until now is silent since now.
+Result<Node> View::read_node(const json& object) const {
+  auto node = trim_node(object);
+  if (!node || !node->silent_since) return node;
+  const TimePoint now = now_();
+  const Node* known = nodes_.find(node->meta.key());
+  node->silent_since = std::min(*node->silent_since, now);
+  if (known != nullptr) {
+    node->silent_since = std::max(*node->silent_since, known->silent_since.value_or(now));
+  }
+  return node;
+}
+
 std::vector<ObjectKey> View::apply_nodes(const WatchDelta& delta) {
   std::set<std::string> news;
-  for (const Node& changed : feed(nodes_, trim_node, delta)) {
+  const auto read_one = [this](const json& object) { return read_node(object); };
+  for (const Node& changed : feed(nodes_, read_one, delta)) {
     const std::string& name = changed.meta.name;
     const Node* now = nodes_.find(changed.meta.key());
     const auto silent_since = now != nullptr ? now->silent_since : std::nullopt;
@@ -158,15 +173,15 @@ std::vector<ObjectKey> View::apply(Resource resource, const WatchDelta& delta) {
 
 bool View::wrote(Resource resource, const std::string& body) {
   if (resource == Resource::training_jobs) {
-    auto job = read(job_from_json, body);
+    auto job = read<TrainingJob>(job_from_json, body);
     return job && jobs_.wrote(*std::move(job));
   }
   if (resource == Resource::services) {
-    auto service = read(trim_service, body);
+    auto service = read<Service>(trim_service, body);
     return service && services_.wrote(*std::move(service));
   }
   if (resource != Resource::pods) return true;  // in no cache
-  auto pod = read(trim_pod, body);
+  auto pod = read<Pod>(trim_pod, body);
   if (!pod || !pods_.wrote(PackedPod(*pod))) return false;
   index(*pod);
   return true;

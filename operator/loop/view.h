@@ -2,6 +2,7 @@
 // its own writes, and which pods belong to which job. A change is answered with the jobs it
 // touches.
 #pragma once
+#include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -18,6 +19,8 @@ namespace tj {
 
 class View {
  public:
+  explicit View(std::function<TimePoint()> now) : now_(std::move(now)) {}
+
   const Cache<TrainingJob>& jobs() const { return jobs_; }
   const Cache<PackedPod>& pods() const { return pods_; }
   const Cache<Service>& services() const { return services_; }
@@ -45,7 +48,9 @@ class View {
   void index(const Pod& pod);
   void unindex(const Pod& pod);
   std::vector<ObjectKey> apply_nodes(const WatchDelta& delta);
+  Result<Node> read_node(const nlohmann::json& object) const;
 
+  std::function<TimePoint()> now_;
   Cache<TrainingJob> jobs_;
   Cache<PackedPod> pods_;
   Cache<Service> services_;

@@ -32,21 +32,38 @@ void WorkQueue::add(const ObjectKey& key, SteadyTime at) {
     entry.again = std::min(entry.again.value_or(at), at);
     return;
   }
+  auto& waiting = namespaces_[key.ns].waiting;
   if (entry.due) {
     if (*entry.due <= at) return;
-    waiting_.erase({*entry.due, key});
+    waiting.erase({*entry.due, key});
   }
   entry.due = at;
-  waiting_.emplace(at, key);
+  waiting.emplace(at, key);
+}
+
+/// The namespace whose turn it is, or the end.
+WorkQueue::Namespaces::const_iterator WorkQueue::next_namespace() const {
+  auto next = namespaces_.end();
+  for (auto it = namespaces_.begin(); it != namespaces_.end(); ++it) {
+    const bool may_work = it->second.in_work < kInWorkMax - in_work_;
+    if (!may_work || it->second.waiting.empty()) continue;
+    const bool is_due_before =
+        next == namespaces_.end() || *it->second.waiting.begin() < *next->second.waiting.begin();
+    if (is_due_before) next = it;
+  }
+  return next;
 }
 
 std::optional<ObjectKey> WorkQueue::pop(SteadyTime now) {
-  if (waiting_.empty() || waiting_.begin()->first > now) return std::nullopt;
-  const ObjectKey key = waiting_.begin()->second;
-  waiting_.erase(waiting_.begin());
+  const auto due = next_due();
+  if (!due || *due > now) return std::nullopt;
+  Namespace& space = namespaces_.at(next_namespace()->first);
+  const ObjectKey key = space.waiting.begin()->second;
+  space.waiting.erase(space.waiting.begin());
   Entry& entry = entries_.at(key);
   entry.due.reset();
   entry.in_work = true;
+  ++space.in_work;
   ++in_work_;
   return key;
 }
@@ -70,20 +87,24 @@ milliseconds WorkQueue::failed(const ObjectKey& key, SteadyTime now, millisecond
 
 void WorkQueue::finish(Entries::iterator found) {
   Entry& entry = found->second;
+  const auto space = namespaces_.find(found->first.ns);
   entry.in_work = false;
   --in_work_;
-  if (!entry.again) {
-    entries_.erase(found);
+  --space->second.in_work;
+  if (entry.again) {
+    entry.due = std::exchange(entry.again, std::nullopt);
+    space->second.waiting.emplace(*entry.due, found->first);
     return;
   }
-  entry.due = entry.again;
-  entry.again.reset();
-  waiting_.emplace(*entry.due, found->first);
+  entries_.erase(found);
+  const bool is_idle = space->second.waiting.empty() && space->second.in_work == 0;
+  if (is_idle) namespaces_.erase(space);
 }
 
 std::optional<SteadyTime> WorkQueue::next_due() const {
-  if (waiting_.empty()) return std::nullopt;
-  return waiting_.begin()->first;
+  const auto space = next_namespace();
+  if (space == namespaces_.end()) return std::nullopt;
+  return space->second.waiting.begin()->first;
 }
 
 bool WorkQueue::take_overflow() {

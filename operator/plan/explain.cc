@@ -136,7 +136,7 @@ std::string describe_waiting(const Observed& observed, const Gang& gang) {
   std::string trouble_words;
   for (std::size_t index = 0; index < gang.by_rank.size(); ++index) {
     const Pod* pod = gang.by_rank[index];
-    if (pod != nullptr && has_started(*pod)) continue;
+    if (has_started(gang, static_cast<int>(index))) continue;
     ++waiting_count;
     if (!first_rank) first_rank = static_cast<int>(index);
     if (!trouble_words.empty() || pod == nullptr) continue;

@@ -65,7 +65,8 @@ FirstFailure describe_end(const Observed& observed, const Gang& gang, const Pod&
   }
   if (!pod.exit) return what;
   what.exit_code = pod.exit->exit_code;
-  what.finished_at = pod.exit->finished_at;
+  what.finished_at = pod.exit->finished_at;  // by the node's clock
+  if (what.finished_at) what.finished_at = std::min(*what.finished_at, observed.now);
   if (pod.reason.empty() && what.cause != FailureCause::disrupted) what.reason = pod.exit->reason;
   const auto outcome = from_termination_message(pod.exit->message);
   if (outcome) {
@@ -97,6 +98,7 @@ FirstFailure lost_with_its_pod(const Observed& observed, const Gang& gang, int r
 
 /// One worker's failure, if it has any.
 std::optional<Failure> failure_of(const Observed& observed, const Gang& gang, int rank) {
+  if (gang.succeeded.contains(rank)) return std::nullopt;  // whatever became of its pod since
   const Pod* pod = gang.by_rank[static_cast<std::size_t>(rank)];
   if (pod == nullptr) {
     // Before all have started nobody has joined it yet: its pod is simply made again.
@@ -125,10 +127,8 @@ std::optional<Failure> late_start(const Observed& observed, const Gang& gang) {
   const auto begun = observed.job.status.attempt_start_time;
   const bool is_late = deadline && begun && observed.now >= *begun + *deadline;
   if (!is_late || all_have_started(gang)) return std::nullopt;
-  const auto missing = std::find_if(gang.by_rank.begin(), gang.by_rank.end(), [](const Pod* pod) {
-    return pod == nullptr || !has_started(*pod);
-  });
-  const int rank = static_cast<int>(missing - gang.by_rank.begin());
+  int rank = 0;
+  while (has_started(gang, rank)) ++rank;
   FirstFailure what = failure(observed, gang, rank, FailureCause::start_deadline);
   what.reason = reason::kStartDeadlineExceeded;
   what.message = "not all workers ran within " + std::to_string(deadline->count()) +
@@ -263,6 +263,7 @@ JobStatus judge_failure(const Observed& observed, const Gang& gang, const Failur
   const RunPolicy& policy = observed.job.spec.run;
   const FailureAction action = action_for(observed.job.spec, failure);
   JobStatus status = observed.job.status;
+  status.succeeded_ranks = gang.succeeded;
   (void)take_progress(status, observed, gang, /*at_once=*/true);
   status.first_failure = failure.what;
   status.reason = reason_word(failure.what.cause);

@@ -25,6 +25,10 @@ Gang gang_of(const Observed& observed) {
       gang.leftover.push_back(&pod);
     }
   }
+  gang.succeeded = job.status.succeeded_ranks;
+  for (const Pod* pod : gang.by_rank) {
+    if (pod != nullptr && has_succeeded(*pod)) gang.succeeded.insert(pod->worker_index);
+  }
   return gang;
 }
 
@@ -59,26 +63,43 @@ ReplicaStatus count_workers(const TrainingJob& job, const Gang& gang) {
     if (pod.meta.deletion_time) ++count.terminating;
   };
   for (const Pod* pod : gang.leftover) count_living(*pod);
+  count.succeeded = gang.succeeded.size();
   for (const Pod* pod : gang.by_rank) {
     if (pod == nullptr) continue;
     count_living(*pod);
-    if (has_succeeded(*pod)) ++count.succeeded;
-    if (has_failed(*pod)) ++count.failed;
+    if (has_failed(*pod) && !gang.succeeded.contains(pod->worker_index)) ++count.failed;
     const bool is_ready = !has_ended(*pod) && pod->phase == PodPhase::running && pod->ready;
     if (is_ready) ++count.ready;
   }
   return count;
 }
 
+bool has_started(const Gang& gang, int worker_index) {
+  const Pod* pod = gang.by_rank[static_cast<std::size_t>(worker_index)];
+  return gang.succeeded.contains(worker_index) || (pod != nullptr && has_started(*pod));
+}
+
+bool has_ended(const Gang& gang, int worker_index) {
+  const Pod* pod = gang.by_rank[static_cast<std::size_t>(worker_index)];
+  return gang.succeeded.contains(worker_index) || (pod != nullptr && has_ended(*pod));
+}
+
+bool is_missing(const Gang& gang, int worker_index) {
+  const Pod* pod = gang.by_rank[static_cast<std::size_t>(worker_index)];
+  return pod == nullptr && !gang.succeeded.contains(worker_index);
+}
+
 bool all_have_started(const Gang& gang) {
-  return std::all_of(gang.by_rank.begin(), gang.by_rank.end(),
-                     [](const Pod* pod) { return pod != nullptr && has_started(*pod); });
+  const int count = static_cast<int>(gang.by_rank.size());
+  for (int rank = 0; rank < count; ++rank) {
+    if (!has_started(gang, rank)) return false;
+  }
+  return true;
 }
 
 bool has_reached_its_end(const TrainingJob& job, const Gang& gang) {
-  const auto ended_well = [](const Pod* pod) { return pod != nullptr && has_succeeded(*pod); };
-  if (job.spec.success == SuccessPolicy::worker0) return ended_well(gang.by_rank.front());
-  return std::all_of(gang.by_rank.begin(), gang.by_rank.end(), ended_well);
+  if (job.spec.success == SuccessPolicy::worker0) return gang.succeeded.contains(0);
+  return gang.succeeded.size() == static_cast<int>(gang.by_rank.size());
 }
 
 const Pod* predecessor_of(const Gang& gang, int worker_index) {
@@ -98,8 +119,12 @@ std::optional<TimePoint> silent_since(const Observed& observed, const Pod& pod) 
 std::optional<TimePoint> lost_at(const Observed& observed, const Pod& pod) {
   const auto since = silent_since(observed, pod);
   if (!since) return std::nullopt;
-  return std::max(*since, pod.meta.creation_time.value_or(*since)) +
-         observed.job.spec.node_loss.tolerance;
+  // The creation is of the API server's clock: one that is still to come tells nothing. The attempt
+  // began before its pods, by ours.
+  TimePoint from = std::max(*since, observed.job.status.attempt_start_time.value_or(*since));
+  const auto& made = pod.meta.creation_time;
+  if (made && *made <= observed.now) from = std::max(from, *made);
+  return from + observed.job.spec.node_loss.tolerance;
 }
 
 }  // namespace tj

@@ -13,6 +13,7 @@ struct Gang {
   std::vector<const Pod*> by_rank;   // size world_size_of(job); nullptr: no pod
   std::vector<const Pod*> leftover;  // ours, of an earlier attempt or of a rank that is not wanted
   const Pod* stranger = nullptr;     // holds one of our names, owned by somebody else
+  RankSet succeeded;                 // by their pods, or by the status when these have gone
 };
 Gang gang_of(const Observed& observed);
 
@@ -30,6 +31,11 @@ bool has_failed(const Pod& pod);
 bool has_ended(const Pod& pod);
 /// Started, whether or not it has ended since.
 bool has_started(const Pod& pod);
+/// The same of a rank, whose pod may have gone since it has succeeded.
+bool has_started(const Gang& gang, int worker_index);
+bool has_ended(const Gang& gang, int worker_index);
+/// It needs a pod, and has none.
+bool is_missing(const Gang& gang, int worker_index);
 
 ReplicaStatus count_workers(const TrainingJob& job, const Gang& gang);
 bool all_have_started(const Gang& gang);

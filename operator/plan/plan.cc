@@ -18,7 +18,7 @@ namespace tj {
 namespace {
 
 /// How long a job whose failed workers all blame a lost peer waits for that peer's own report.
-constexpr std::chrono::milliseconds kCulpritWait{5'000};
+constexpr std::chrono::milliseconds kCauseWait{5'000};
 
 /// The kubelet tells of a container's end before the pod's. A pod that runs on for longer than this
 /// holds more than its worker, and is stopped like any other.
@@ -34,7 +34,7 @@ struct Verdict {
 };
 
 Plan plan_from(const JobStatus& status) {
-  return {.actions = {}, .status = status, .events = {}, .requeue_after = {}, .ask_about = {}};
+  return {.actions = {}, .status = status, .events = {}, .requeue_after = {}};
 }
 
 /// The plan is due again at `deadline`, or before.
@@ -107,6 +107,7 @@ void conclude(Plan& plan, const Verdict& verdict, const Observed& observed) {
 
 void count_into(JobStatus& status, const TrainingJob& job, const Gang& gang) {
   status.workers = count_workers(job, gang);
+  status.succeeded_ranks = gang.succeeded;
   status.ready_text =
       std::to_string(status.workers.ready) + "/" + std::to_string(status.workers.desired);
 }
@@ -129,12 +130,6 @@ void remove_pod(Plan& plan, const Observed& observed, const Pod& pod) {
   look_again_at(plan, given_up_at, observed.now);
 }
 
-/// Deleting it now would take the log of a worker that has ended with it.
-bool is_about_to_end(const Pod& pod, TimePoint now) {
-  return has_ended(pod) && pod.exit && pod.exit->finished_at &&
-         now < *pod.exit->finished_at + kPodEndWait;
-}
-
 /// By the job's clean-pod policy, what becomes of a worker once the job has finished.
 void clean_pod(Plan& plan, const Observed& observed, const Pod& pod) {
   const CleanPods policy = observed.job.spec.run.clean_pods;
@@ -142,9 +137,11 @@ void clean_pod(Plan& plan, const Observed& observed, const Pod& pod) {
   if (policy == CleanPods::all) return remove_pod(plan, observed, pod);
   const bool still_runs = pod.phase != PodPhase::succeeded && pod.phase != PodPhase::failed;
   if (!still_runs) return;
-  if (is_about_to_end(pod, observed.now)) {
-    return look_again_at(plan, *pod.exit->finished_at + kPodEndWait, observed.now);
-  }
+  // A worker that has ended: to delete its pod before that ends, too, would take its log with it. Its
+  // end was known when the job's was, by our own clock.
+  const TimePoint stop_at =
+      observed.job.status.completion_time.value_or(observed.now) + kPodEndWait;
+  if (has_ended(pod) && observed.now < stop_at) return look_again_at(plan, stop_at, observed.now);
   remove_pod(plan, observed, pod);
 }
 
@@ -181,6 +178,7 @@ void end_attempt(JobStatus& status) {
   status.attempt_start_time.reset();
   status.running_time.reset();
   status.troubled_ranks.clear();
+  status.succeeded_ranks.clear();
 }
 
 Plan plan_suspended(const Observed& observed, const Gang& gang) {
@@ -203,17 +201,23 @@ Plan plan_suspended(const Observed& observed, const Gang& gang) {
   return plan;
 }
 
+int missing_count(const Gang& gang) {
+  int count = 0;
+  for (int rank = 0; rank < static_cast<int>(gang.by_rank.size()); ++rank) {
+    if (is_missing(gang, rank)) ++count;
+  }
+  return count;
+}
+
 /// What must go or come so that each rank has exactly one pod of this attempt. Nothing is created
 /// beside a stranger.
 void gather_gang(Plan& plan, const Observed& observed, const Gang& gang) {
   for (const Pod* pod : gang.leftover) remove_pod(plan, observed, *pod);
-  const bool is_beginning = std::all_of(gang.by_rank.begin(), gang.by_rank.end(),
-                                        [](const Pod* pod) { return pod == nullptr; });
+  const bool is_beginning = missing_count(gang) == static_cast<int>(gang.by_rank.size());
   std::vector<Action> pods;
-  for (std::size_t rank = 0; rank < gang.by_rank.size(); ++rank) {
-    const int index = static_cast<int>(rank);
-    if (gang.by_rank[rank] == nullptr && predecessor_of(gang, index) == nullptr) {
-      pods.push_back(CreatePod{index, observed.job.status.attempt});
+  for (int rank = 0; rank < static_cast<int>(gang.by_rank.size()); ++rank) {
+    if (is_missing(gang, rank) && predecessor_of(gang, rank) == nullptr) {
+      pods.push_back(CreatePod{rank, observed.job.status.attempt});
     }
   }
   // Policies are not watched: each attempt asks for its own before its first pod.
@@ -224,16 +228,19 @@ void gather_gang(Plan& plan, const Observed& observed, const Gang& gang) {
   plan.actions.insert(plan.actions.end(), pods.begin(), pods.end());
 }
 
-/// All failed workers blame a lost peer, and somebody is left who may tell more.
-std::optional<TimePoint> wait_for_culprit(const Observed& observed, const Gang& gang,
-                                          const Failure& failure) {
-  if (!failure.is_collateral || !failure.what.finished_at) return std::nullopt;
-  const bool all_ended = std::all_of(gang.by_rank.begin(), gang.by_rank.end(), [](const Pod* pod) {
-    return pod != nullptr && has_ended(*pod);
-  });
-  const TimePoint until = *failure.what.finished_at + kCulpritWait;
-  if (all_ended || observed.now >= until) return std::nullopt;
-  return until;
+/// All failed workers blame a lost peer, and somebody is left who may tell more. Since when that is
+/// waited for; absent: no longer.
+std::optional<TimePoint> awaits_cause_since(const Observed& observed, const Gang& gang,
+                                            const Failure& failure) {
+  if (!failure.is_collateral) return std::nullopt;
+  bool have_all_ended = true;
+  for (int rank = 0; rank < static_cast<int>(gang.by_rank.size()); ++rank) {
+    have_all_ended = have_all_ended && has_ended(gang, rank);
+  }
+  const TimePoint since =
+      std::min(observed.awaits_cause_since.value_or(observed.now), observed.now);
+  if (have_all_ended || observed.now >= since + kCauseWait) return std::nullopt;
+  return since;
 }
 
 /// Another owner's object that holds one of our names, as far as the caches know. Its end will be
@@ -257,12 +264,11 @@ Verdict judge_progress(const Observed& observed, const Gang& gang) {
   if (all_have_started(gang) || before.phase == Phase::running) {
     return {Phase::running, reason::kWorkersRunning, of_workers(count) + " have started"};
   }
-  const bool is_gathering = before.phase == Phase::restarting &&
-                            std::count(gang.by_rank.begin(), gang.by_rank.end(), nullptr) > 0;
+  const int missing = missing_count(gang);
+  const bool is_gathering = before.phase == Phase::restarting && missing > 0;
   // The cause of the restart stays in view until all ranks have a pod again.
   if (is_gathering) return {Phase::restarting, before.reason, before.message};
-  if (std::all_of(gang.by_rank.begin(), gang.by_rank.end(),
-                  [](const Pod* pod) { return pod == nullptr; })) {
+  if (missing == static_cast<int>(count)) {
     return {Phase::pending, reason::kCreatingWorkers,
             "creating " + std::to_string(count) + " workers"};
   }
@@ -318,6 +324,7 @@ void fail_or_restart(Plan& plan, const Observed& observed, const Gang& gang,
     plan.status.attempt_start_time = observed.now;
     plan.status.running_time.reset();
     plan.status.troubled_ranks.clear();
+    plan.status.succeeded_ranks.clear();
   }
   conclude(plan, {plan.status.phase, plan.status.reason, plan.status.message}, observed);
 }
@@ -384,8 +391,9 @@ Plan plan_active(const Observed& observed, const Gang& gang) {
   }
   record_attempt(plan.status, observed);
   if (const auto failure = find_first_failure(observed, gang)) {
-    if (const auto until = wait_for_culprit(observed, gang, *failure)) {
-      look_again_at(plan, *until, observed.now);
+    plan.awaits_cause_since = awaits_cause_since(observed, gang, *failure);
+    if (plan.awaits_cause_since) {
+      look_again_at(plan, *plan.awaits_cause_since + kCauseWait, observed.now);
     } else {
       fail_or_restart(plan, observed, gang, *failure);
     }

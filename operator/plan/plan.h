@@ -50,6 +50,8 @@ struct Observed {
   std::optional<std::string> create_error;
   Refusal refusal = Refusal::denied;  // of what kind create_error is
   std::optional<ProgressNews> progress;
+  /// What the plan before said; safe to lose, the wait then begins anew.
+  std::optional<TimePoint> awaits_cause_since;
   /// Longer where many jobs run, so that their writes have a bound in sum.
   std::chrono::milliseconds progress_interval = kProgressIntervalMin;
 };
@@ -92,7 +94,10 @@ struct Plan {
   JobStatus status;             // what the status must be; written only if it differs
   std::vector<PlannedEvent> events;
   std::optional<std::chrono::milliseconds> requeue_after;
-  std::string ask_about;  // name of a pod whose events would say why it waits; empty: none
+  /// All workers that have failed blame a lost peer, whose own word is waited for since then: by our
+  /// own clock, as theirs may be fast or slow.
+  std::optional<TimePoint> awaits_cause_since = std::nullopt;
+  std::string ask_about = {};  // name of a pod whose events would say why it waits; empty: none
   bool operator==(const Plan&) const = default;
 };
 

@@ -29,6 +29,7 @@ std::string line_of(const JobStatus& status) {
     line += " restarts=" + std::to_string(status.restarts) +
             " counted=" + std::to_string(status.restarts_counted);
   }
+  if (!status.succeeded_ranks.empty()) line += " succeeded=" + status.succeeded_ranks.text();
   if (status.first_failure) line += " first-failure=" + std::to_string(status.first_failure->rank);
   if (status.progress) line += " progress=" + to_text(*status.progress);
   if (status.last_checkpoint) line += " saved=" + std::to_string(status.last_checkpoint->step);

@@ -156,21 +156,27 @@ TEST(Controller, creates_nothing_for_a_job_that_is_deleted_and_forgets_it) {
 }
 
 TEST(Controller, a_job_deleted_at_any_request_leaves_nothing_behind) {
-  for (int index = 0; index < 20; ++index) {
+  int deleted_count = 0;
+  for (bool was_deleted = true; was_deleted; ++deleted_count) {
     World world;
     world.set_kubelet(Kubelet::runs_pods_to_the_end);
     int seen = 0;
+    was_deleted = false;
     world.api().set_request_fault([&](const Request&) -> std::optional<RequestFault> {
-      if (seen++ == index) (void)world.objects().remove(Resource::training_jobs, {"default", "a"});
+      if (seen++ != deleted_count) return std::nullopt;
+      was_deleted = world.objects().remove(Resource::training_jobs, {"default", "a"}).ok();
       return std::nullopt;
     });
     world.start_controller();
     world.create_job("a", 3);
     world.pass(10min);
-    if (!world.job("a").is_null()) continue;  // the story has fewer requests than that
-    EXPECT_THAT(world.pod_names(), IsEmpty()) << "deleted at request " << index;
-    EXPECT_TRUE(world.get(Resource::services, "a").is_null()) << "deleted at request " << index;
+    if (!was_deleted) break;  // the story has fewer requests than that
+    EXPECT_TRUE(world.job("a").is_null());
+    EXPECT_THAT(world.pod_names(), IsEmpty()) << "deleted at request " << deleted_count;
+    EXPECT_TRUE(world.get(Resource::services, "a").is_null())
+        << "deleted at request " << deleted_count;
   }
+  EXPECT_GE(deleted_count, 12) << "3 lists, 4 creations, the writes of 5 statuses or more";
 }
 
 TEST(Controller, a_job_made_again_under_its_name_gets_its_own_children) {
@@ -226,6 +232,39 @@ TEST(Controller, delivers_an_event_that_the_server_was_too_busy_for) {
   EXPECT_EQ(world.event_reasons().size(), 3u);
 }
 
+TEST(Controller, an_event_that_one_namespace_refuses_holds_up_no_other) {
+  World world;
+  world.api().set_request_fault([](const Request& request) -> std::optional<RequestFault> {
+    if (request.resource != Resource::events || request.ns != "slow") return std::nullopt;
+    return RequestFault{RequestFault::Kind::fail_before,
+                        Error{Code::unavailable, "too many requests", "", 20s}};
+  });
+  world.start_controller();
+  world.create_job("s", 1, nlohmann::json::object(), "slow");
+  world.settle();
+  EXPECT_THAT(world.event_reasons(), IsEmpty());
+  world.create_job("a", 1);
+  world.settle();
+  EXPECT_THAT(world.event_reasons(), ElementsAre("CreatingWorkers"));
+}
+
+TEST(Controller, a_namespace_whose_creations_hang_holds_up_no_other) {
+  World world;
+  world.api().set_request_fault([](const Request& request) -> std::optional<RequestFault> {
+    const bool hangs = request.verb == Verb::create && request.ns == "slow";
+    if (!hangs) return std::nullopt;
+    return RequestFault{RequestFault::Kind::hold_answer, {}};
+  });
+  world.start_controller();
+  for (int i = 0; i < 40; ++i) {
+    world.create_job("s" + std::to_string(i), 1, nlohmann::json::object(), "slow");
+  }
+  world.pass(1min);
+  world.create_job("a", 1);
+  world.settle();
+  EXPECT_THAT(world.pod_names(), ElementsAre("a-worker-0"));
+}
+
 TEST(Controller, counts_that_move_are_written_at_most_once_a_second) {
   World world;
   world.start_controller();
@@ -242,6 +281,27 @@ TEST(Controller, counts_that_move_are_written_at_most_once_a_second) {
   world.start_pod("a-worker-49");
   world.settle();
   EXPECT_EQ(world.phase("a"), "Running") << "a change of phase does not wait";
+}
+
+TEST(Controller, a_rank_that_has_succeeded_is_on_record_before_its_pod_can_go) {
+  World world;
+  world.set_kubelet(Kubelet::starts_pods);
+  world.start_controller();
+  world.create_job("a", 3);
+  ASSERT_TRUE(world.pass_until([&] { return world.phase("a") == "Running"; }));
+  world.pass(1h);
+  for (const std::string name : {"a-worker-1", "a-worker-2"}) {
+    world.end_pod(name, 0);
+    world.pass(1s);
+    ASSERT_TRUE(world.objects().remove(Resource::pods, {"default", name}).ok());
+    world.pass(1s);
+  }
+  EXPECT_EQ(world.phase("a"), "Running");
+  EXPECT_EQ(world.job("a")["status"]["succeededRanks"], "1-2");
+  world.end_pod("a-worker-0", 0);
+  world.settle();
+  EXPECT_EQ(world.phase("a"), "Succeeded");
+  EXPECT_EQ(world.requests("create pods"), 3);
 }
 
 TEST(Controller, sends_nothing_after_stop) {

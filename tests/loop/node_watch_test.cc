@@ -126,5 +126,34 @@ TEST(NodeWatch, forgets_what_it_knew_when_it_ends) {
   EXPECT_THAT(world.metrics().text(), HasSubstr("trainingjob_cache_objects{resource=\"nodes\"} 0"));
 }
 
+class Skewed : public testing::TestWithParam<int> {};
+
+TEST_P(Skewed, clocks_of_the_cluster_hold_no_gang_and_hurry_none) {
+  World world;
+  world.set_cluster_skew(std::chrono::minutes{GetParam()});
+  run_on_two_nodes(world);
+  world.pass(30min);
+  world.silence_node("n1");
+  world.pass(28s);
+  EXPECT_EQ(world.phase("a"), "Running") << "nodeLoss.toleranceSeconds is 30";
+  world.pass(4s);
+  EXPECT_EQ(world.phase("a"), "Restarting");
+  EXPECT_EQ(world.reason("a"), "NodeLost");
+}
+
+TEST_P(Skewed, clocks_of_the_cluster_leave_five_seconds_for_the_first_cause) {
+  World world;
+  world.set_cluster_skew(std::chrono::minutes{GetParam()});
+  run_on_two_nodes(world);
+  world.pass(30min);
+  world.end_pod("a-worker-0", 76);
+  world.pass(4s);
+  EXPECT_EQ(world.phase("a"), "Running");
+  world.pass(2s);
+  EXPECT_EQ(world.phase("a"), "Restarting");
+}
+
+INSTANTIATE_TEST_SUITE_P(Minutes, Skewed, testing::Values(-10, 0, 10));
+
 }  // namespace
 }  // namespace tj

@@ -8,7 +8,6 @@ namespace tj {
 namespace {
 using namespace std::chrono_literals;
 using nlohmann::json;
-using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -60,6 +59,20 @@ TEST(Ownership, a_foreign_pod_with_our_labels_is_left_alone_too) {
   EXPECT_EQ(world.reason("a"), "NameConflict");
   EXPECT_EQ(world.requests("delete"), 0);
   EXPECT_THAT(world.pod_names(), ElementsAre("a-worker-0"));
+}
+
+TEST(Ownership, a_name_conflict_stays_one_when_a_later_try_fails_otherwise) {
+  World world;
+  const json pod = foreign_pod("a-worker-1", json::object());
+  ASSERT_TRUE(world.objects().create(Resource::pods, "default", pod).ok());
+  world.start_controller();
+  world.create_job("a", 2);
+  world.pass(1min);
+  ASSERT_EQ(world.reason("a"), "NameConflict");
+  world.api().set_request_fault(refuse_pods({Code::timeout, "no answer", "", {}}));
+  world.pass(5min);
+  EXPECT_EQ(world.reason("a"), "NameConflict");
+  EXPECT_THAT(world.event_reasons(), testing::Not(testing::Contains("CreateFailed")));
 }
 
 TEST(Ownership, a_foreign_service_of_our_name_stops_the_job_with_a_reason) {
@@ -194,10 +207,14 @@ TEST(Ownership, a_terminating_pod_keeps_its_rank_until_it_has_gone) {
   world.start_controller();
   world.create_job("a", 1);
   world.settle();
-  ASSERT_TRUE(world.objects().bind_pod({"default", "a-worker-0"}, "n1").ok());
-  ASSERT_THAT(world.phase("a"), AnyOf("Starting"));
-  const auto uid = world.get(Resource::pods, "a-worker-0")["metadata"]["uid"].get<std::string>();
-  ASSERT_TRUE(world.objects().finish_delete({"default", "a-worker-0"}, uid).ok());
+  world.place_pod("a-worker-0", "n1");
+  world.keep_terminating_pods(true);
+  ASSERT_TRUE(world.objects().remove(Resource::pods, {"default", "a-worker-0"}).ok());
+  world.pass(1min);
+  EXPECT_TRUE(world.get(Resource::pods, "a-worker-0")["metadata"].contains("deletionTimestamp"));
+  EXPECT_EQ(world.requests("create pods"), 1);
+  EXPECT_EQ(world.phase("a"), "Starting");
+  world.keep_terminating_pods(false);
   world.set_kubelet(Kubelet::runs_pods_to_the_end);
   world.pass(1min);
   EXPECT_EQ(world.phase("a"), "Succeeded");

@@ -99,6 +99,38 @@ TEST(WorkQueue, a_change_does_not_wait_for_the_backoff_of_a_failure) {
   EXPECT_EQ(queue.pop(kStart + 1s), kA);
 }
 
+TEST(WorkQueue, a_namespace_alone_takes_half_of_the_workers_and_leaves_the_rest_to_others) {
+  WorkQueue queue;
+  for (std::size_t i = 0; i < WorkQueue::kInWorkMax; ++i) {
+    queue.add({"busy", std::to_string(i)}, kStart);
+  }
+  std::size_t taken = 0;
+  while (queue.pop(kStart)) ++taken;
+  EXPECT_EQ(taken, WorkQueue::kInWorkMax / 2);
+  EXPECT_EQ(queue.next_due(), std::nullopt) << "nothing to wake for until one has finished";
+  queue.add({"other", "x"}, kStart + 1s);
+  EXPECT_EQ(queue.next_due(), kStart + 1s);
+  EXPECT_EQ(queue.pop(kStart + 1s), (ObjectKey{"other", "x"}));
+  queue.succeeded({"busy", "0"});
+  ASSERT_TRUE(queue.pop(kStart + 1s));
+  EXPECT_EQ(queue.pop(kStart + 1s), std::nullopt);
+}
+
+TEST(WorkQueue, a_new_namespace_finds_a_worker_until_none_is_left) {
+  WorkQueue queue;
+  std::size_t taken = 0;
+  for (int space = 0; space < 40; ++space) {
+    for (int i = 0; i < 20; ++i) {
+      queue.add({"ns" + std::to_string(space), std::to_string(i)}, kStart);
+    }
+    std::size_t of_this = 0;
+    while (queue.pop(kStart)) ++of_this;
+    EXPECT_EQ(of_this > 0, taken < WorkQueue::kInWorkMax) << space;
+    taken += of_this;
+  }
+  EXPECT_EQ(taken, WorkQueue::kInWorkMax);
+}
+
 TEST(WorkQueue, bounds_its_keys_and_says_when_all_must_be_added_again) {
   WorkQueue queue(2);
   queue.add(kA, kStart);

@@ -89,15 +89,16 @@ void World::restart_controller() {
   start_controller();
 }
 
-void World::create_job(const std::string& name, int worker_count, json spec) {
+void World::create_job(const std::string& name, int worker_count, json spec,
+                       const std::string& ns) {
   const json container{{"name", "main"}, {"image", "busybox"}};
   const json pod_template{{"spec", {{"containers", json::array({container})}}}};
   spec["replicaSpecs"]["Worker"] = {{"replicas", worker_count}, {"template", pod_template}};
   const json manifest{{"apiVersion", "kubebrain.io/v1"},
                       {"kind", "TrainingJob"},
-                      {"metadata", {{"name", name}, {"namespace", kNamespace}}},
+                      {"metadata", {{"name", name}, {"namespace", ns}}},
                       {"spec", spec}};
-  const auto created = objects().create(Resource::training_jobs, kNamespace, manifest);
+  const auto created = objects().create(Resource::training_jobs, ns, manifest);
   TJ_CHECK(created.ok(), name);
 }
 
@@ -108,8 +109,9 @@ void World::add_node(const std::string& name) {
 }
 
 void World::set_node_ready(const std::string& name, const char* status) {
-  const json condition{
-      {"type", "Ready"}, {"status", status}, {"lastTransitionTime", format_time(wall_now())}};
+  const json condition{{"type", "Ready"},
+                       {"status", status},
+                       {"lastTransitionTime", format_time(wall_now() + cluster_skew_)}};
   const json patch{{"status", {{"conditions", json::array({condition})}}}};
   TJ_CHECK(objects().patch_status(Resource::nodes, {"", name}, patch).ok(), name);
 }
@@ -138,7 +140,7 @@ void World::start_pod(const std::string& name) {
 void World::end_pod(const std::string& name, int exit_code) {
   const json terminated{{"exitCode", exit_code},
                         {"reason", exit_code == 0 ? "Completed" : "Error"},
-                        {"finishedAt", format_time(wall_now())}};
+                        {"finishedAt", format_time(wall_now() + cluster_skew_)}};
   const auto done = objects().patch_status(
       Resource::pods, {kNamespace, name},
       pod_status(exit_code == 0 ? "Succeeded" : "Failed", {{"terminated", terminated}}));
@@ -151,6 +153,7 @@ void World::kubelet_step() {
     const std::string name = text_at(pod, "/metadata/name");
     if (silent_nodes_.contains(text_at(pod, "/spec/nodeName"))) continue;
     if (pod["metadata"].contains("deletionTimestamp")) {
+      if (keeps_terminating_pods_) continue;
       (void)objects().finish_delete(key_of(pod), text_at(pod, "/metadata/uid"));
       continue;
     }

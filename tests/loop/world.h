@@ -80,13 +80,18 @@ class World {
 
   /// `spec` is what else the job's spec says: {"runPolicy": {...}}.
   void create_job(const std::string& name, int worker_count,
-                  nlohmann::json spec = nlohmann::json::object());
+                  nlohmann::json spec = nlohmann::json::object(),
+                  const std::string& ns = "default");
+  /// Pods that are asked to go stay, for as long as this is so.
+  void keep_terminating_pods(bool keep) { keeps_terminating_pods_ = keep; }
   void set_kubelet(Kubelet kubelet) { kubelet_ = kubelet; }
   void add_node(const std::string& name);
   /// What its kubelet does every few minutes when nothing has changed.
   void node_heartbeat(const std::string& name);
   /// Its kubelet is not heard of any more, and its pods don't end.
   void silence_node(const std::string& name);
+  /// The clocks of nodes and of the node controller are so much ahead of the operator's.
+  void set_cluster_skew(std::chrono::seconds skew) { cluster_skew_ = skew; }
   /// The scheduler's part.
   void place_pod(const std::string& name, const std::string& node);
   void start_pod(const std::string& name);
@@ -131,6 +136,8 @@ class World {
   Kubelet kubelet_ = Kubelet::idle;
   std::set<std::string> silent_nodes_;
   int heartbeats_ = 0;
+  std::chrono::seconds cluster_skew_{0};
+  bool keeps_terminating_pods_ = false;
   bool restart_is_due_ = false;
 };
 

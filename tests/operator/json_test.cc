@@ -93,6 +93,7 @@ TEST(JobJson, status_survives_the_way_to_the_server_and_back) {
                                 .message = "m",
                                 .observed_generation = 2,
                                 .last_transition_time = time}}};
+  job.status.succeeded_ranks = RankSet::parse("0,2");
   const json patch = status_patch(job, job.status);
   EXPECT_EQ(patch["metadata"]["resourceVersion"], "7");
   json object = kJob;

@@ -276,6 +276,7 @@ std::string Story::settle() {
   for (int round = 0; round < kRoundsMax; ++round) {
     const Plan next = plan(world_);
     const std::string said = to_text(next, world_.job);
+    world_.awaits_cause_since = next.awaits_cause_since;
     const bool waits = next.actions.empty() && next.status == world_.job.status;
     if (waits) return text + (next.requeue_after || text.empty() ? said : "");
     text += said;
