@@ -23,6 +23,18 @@ int label_number(const json& object, const char* label) {
   return number ? *number : -1;
 }
 
+/// What the operator told the pod when it made it (contract/launch_env.h): anybody may change its
+/// labels later, nobody its environment. Of a pod that was told nothing, which is not ours, the
+/// label must do.
+int told_number(const json& pod, const char* variable, const char* label) {
+  for (const json& each : array_at(main_container(pod), "env")) {
+    if (string_at(each, "name") != variable) continue;
+    const auto number = parse_int(variable, string_at(each, "value"), 0, 1'000'000'000);
+    return number ? *number : -1;
+  }
+  return label_number(pod, label);
+}
+
 PodPhase pod_phase(const std::string& text) {
   if (text == "Running") return PodPhase::running;
   if (text == "Succeeded") return PodPhase::succeeded;
@@ -163,8 +175,8 @@ Result<Pod> trim_pod(const json& object) {
   }
   const json& status = object_at(object, "status");
   pod.job_name = label_of(object, names::kLabelTrainingJob);
-  pod.worker_index = label_number(object, names::kLabelWorkerIndex);
-  pod.attempt = label_number(object, names::kLabelAttempt);
+  pod.worker_index = told_number(object, "RANK", names::kLabelWorkerIndex);
+  pod.attempt = told_number(object, names::kEnvAttempt, names::kLabelAttempt);
   pod.phase = pod_phase(string_at(status, "phase"));
   const json& main_status = main_container_status(object);
   pod.ready = bool_at(main_status, "ready");

@@ -68,7 +68,8 @@ void visit_fields(FailurePolicy& policy, Visit&& visit) {
 template <typename Visit>
 void visit_fields(NodeLoss& node_loss, Visit&& visit) {
   visit("toleranceSeconds", node_loss.tolerance, kNodeSeconds);
-  visit("forceDeleteSeconds", node_loss.force_delete, kNodeSeconds);
+  visit("forceDeleteSeconds", node_loss.force_delete, Bounds{.min = -1, .max = kDaySeconds});
+  visit("excludeSeconds", node_loss.exclude, kDeadlineSeconds);
 }
 
 template <typename Visit>

@@ -108,7 +108,9 @@ enum class SuccessPolicy { all_workers, worker0 };
 
 struct NodeLoss {
   std::chrono::seconds tolerance{30};     // without news of a node, its workers are lost
-  std::chrono::seconds force_delete{30};  // after that, its pods are removed by force
+  std::chrono::seconds force_delete{30};  // after that, its pods are removed by force; -1: never
+  std::chrono::seconds exclude{3'600};    // an excluded node comes back after that
+  bool forces_deletion() const { return force_delete.count() >= 0; }
   bool operator==(const NodeLoss&) const = default;
 };
 
@@ -231,10 +233,12 @@ struct JobStatus {
   std::optional<long long> restart_step;  // where the run was at the last of these
   std::vector<NodeFailures> node_failures;
   std::vector<std::string> excluded_nodes;
+  std::optional<TimePoint> last_exclusion_time;  // of the last of these
   std::vector<TroubledRank> troubled_ranks;
-  RankSet succeeded_ranks;  // of this attempt: they need no pod any more
-  std::string ready_text;   // "2/2": the READY column
-  std::string selector;     // of the job's pods, for the scale subresource
+  RankSet succeeded_ranks;          // of this attempt: they need no pod any more
+  std::string network_policy_hash;  // of the network policy that is there; empty: none is
+  std::string ready_text;           // "2/2": the READY column
+  std::string selector;             // of the job's pods, for the scale subresource
   std::optional<TimePoint> start_time;
   std::optional<TimePoint> completion_time;
   ReplicaStatus workers;
@@ -282,7 +286,7 @@ struct PodCondition {
 struct Pod {
   ObjectMeta meta;
   std::string job_name;   // label kubebrain.io/trainingjob
-  int worker_index = -1;  // from its label; -1: not a number
+  int worker_index = -1;  // as it was told when it was made; -1: not a number
   int attempt = -1;
   PodPhase phase = PodPhase::pending;
   bool ready = false;

@@ -54,6 +54,14 @@ json delete_options(const std::string& uid) {
   return {{"kind", "DeleteOptions"}, {"apiVersion", "v1"}, {"preconditions", {{"uid", uid}}}};
 }
 
+/// A pod that the job owns, and that no longer says so in the label by which pods are watched.
+bool is_unlabelled(const std::string& body, const std::string& job_uid,
+                   const std::string& job_name) {
+  const auto object = parse_object(body);
+  const auto pod = object ? trim_pod(*object) : Error{Code::internal, "not an object", "", {}};
+  return pod && pod->meta.controller_uid == job_uid && pod->job_name != job_name;
+}
+
 template <typename T>
 std::vector<T> select(const std::vector<Action>& actions) {
   std::vector<T> selected;
@@ -97,8 +105,14 @@ void Applier::create(const TrainingJob& job, const std::vector<Action>& actions,
                      .job_uid = job.meta.uid,
                      .body = body.dump()});
   };
-  if (!select<CreateNetworkPolicy>(actions).empty()) {
+  if (!select<PutNetworkPolicy>(actions).empty()) {
     add(Resource::network_policies, make_network_policy(job));
+  }
+  if (!select<DeleteNetworkPolicy>(actions).empty()) {
+    first.push_back({.resource = Resource::network_policies,
+                     .key = job.meta.key(),
+                     .job_uid = job.meta.uid,
+                     .is_unwanted = true});
   }
   if (!select<CreateService>(actions).empty()) add(Resource::services, make_service(job));
   create_in_turn(std::move(first),
@@ -134,6 +148,7 @@ void Applier::create_pods(const TrainingJob& job, std::vector<CreatePod> pods, D
     create_child({.resource = Resource::pods,
                   .key = {job.meta.ns, names::worker_pod(job.meta.name, action.worker_index)},
                   .job_uid = job.meta.uid,
+                  .job_name = job.meta.name,
                   .attempt = action.attempt,
                   .body = make_pod(job, action).dump()},
                  ended);
@@ -142,10 +157,11 @@ void Applier::create_pods(const TrainingJob& job, std::vector<CreatePod> pods, D
 }
 
 void Applier::create_child(Child child, Done done) {
-  Request request{.verb = Verb::create,
-                  .resource = child.resource,
-                  .ns = child.key.ns,
-                  .body = std::exchange(child.body, {})};
+  if (child.is_unwanted) return inspect_holder(child, done);
+  Request request{
+      .verb = Verb::create, .resource = child.resource, .ns = child.key.ns, .body = child.body};
+  // Of a thousand pods none is kept; a policy may have to be put in the place of another.
+  if (child.resource != Resource::network_policies) child.body.clear();
   api_.send(std::move(request), [this, child, done](Result<std::string> answer) {
     if (answer) {
       view_.wrote(child.resource, *answer);
@@ -168,11 +184,34 @@ void Applier::inspect_holder(const Child& child, const Done& done) {
   Request request{
       .verb = Verb::get, .resource = child.resource, .ns = child.key.ns, .name = child.key.name};
   api_.send(std::move(request), [this, child, done](Result<std::string> answer) {
+    if (answer && child.resource == Resource::network_policies) {
+      return settle_network_policy(child, *answer, done);
+    }
+    const bool is_unseen = answer && child.resource == Resource::pods &&
+                           is_unlabelled(*answer, child.job_uid, child.job_name);
+    if (is_unseen) return remove_unseen(child, *answer, done);
     if (answer) return done(judge_holder(child, *answer));
     if (answer.error().code == Code::not_found) {
+      if (child.is_unwanted) return done({});
       return done(not_yet(child.key.name + " has just gone"));
     }
     done(failure(answer.error()));
+  });
+}
+
+/// A pod of ours that has lost the label by which pods are watched: nothing would be heard of it.
+/// It goes, so that its rank can have one that is seen.
+void Applier::remove_unseen(const Child& child, const std::string& body, const Done& done) {
+  const auto object = parse_object(body);
+  Request request{.verb = Verb::remove,
+                  .resource = child.resource,
+                  .ns = child.key.ns,
+                  .name = child.key.name,
+                  .body = delete_options(meta_from_json(*object).uid).dump()};
+  api_.send(std::move(request), [name = child.key.name, done](const Result<std::string>& answer) {
+    if (!answer && answer.error().code != Code::not_found) return done(failure(answer.error()));
+    done(not_yet("pod " + name + " had lost its label " + names::kLabelTrainingJob +
+                 ", and is made anew"));
   });
 }
 
@@ -196,6 +235,37 @@ ApplyOutcome Applier::judge_holder(const Child& child, const std::string& body) 
   // It is there, the stream has passed it, and yet the cache does not know: a line was lost.
   if (!was_news && !is_known) outcome.stale = child.resource;
   return outcome;
+}
+
+/// A policy of ours is there: it is replaced if it says something else, or taken away.
+void Applier::settle_network_policy(const Child& child, const std::string& live, const Done& done) {
+  const auto object = parse_object(live);
+  const ObjectMeta meta = object ? meta_from_json(*object) : ObjectMeta{};
+  if (child.is_unwanted && meta.controller_uid != child.job_uid) return done({});
+  if (!child.is_unwanted) {
+    ApplyOutcome outcome = judge_holder(child, live);
+    json wanted = json::parse(child.body);
+    const bool is_right = object && object->value("spec", json()) == wanted["spec"];
+    if (!outcome.complete || is_right) return done(std::move(outcome));
+    wanted["metadata"]["resourceVersion"] = meta.resource_version;
+    return change_policy(Verb::replace, child.key, wanted, done);
+  }
+  change_policy(Verb::remove, child.key, delete_options(meta.uid), done);
+}
+
+void Applier::change_policy(Verb verb, const ObjectKey& key, const json& body, const Done& done) {
+  Request request{.verb = verb,
+                  .resource = Resource::network_policies,
+                  .ns = key.ns,
+                  .name = key.name,
+                  .body = body.dump()};
+  api_.send(std::move(request), [key, verb, done](const Result<std::string>& answer) {
+    const bool is_gone = verb == Verb::remove && !answer && answer.error().code == Code::not_found;
+    if (answer || is_gone) return done({});
+    if (answer.error().code != Code::forbidden) return done(failure(answer.error()));
+    done(refused(Refusal::denied,
+                 "NetworkPolicy " + key.name + " was refused: " + answer.error().message));
+  });
 }
 
 void Applier::remove(const TrainingJob& job, const std::vector<Action>& actions, Done done) {

@@ -4,6 +4,7 @@
 #pragma once
 #include <chrono>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,8 +21,8 @@ struct ApplyOutcome {
   bool complete = true;                      // every action is done
   std::optional<std::string> create_error;   // the server refused, in its words
   Refusal refusal = Refusal::denied;         // of what kind create_error is
-  std::chrono::milliseconds retry_after{0};  // the server's wish
-  bool is_busy = false;                      // it made that wish, and has done nothing
+  std::chrono::milliseconds retry_after{0};  // its Retry-After
+  bool is_busy = false;                      // 429 or 503 with a Retry-After: it has done nothing
   std::string trouble;                       // any other reason, for the log
   std::optional<Resource> stale;             // this cache missed an object
 };
@@ -47,8 +48,10 @@ class Applier {
     Resource resource = Resource::pods;
     ObjectKey key;
     std::string job_uid;
-    int attempt = -1;  // of a pod
-    std::string body;
+    std::string job_name = {};  // of a pod
+    int attempt = -1;           // of a pod
+    std::string body = {};
+    bool is_unwanted = false;  // it must go: a network policy
   };
   using StartChild = std::function<void(std::size_t index, Done ended)>;
   void run(const BatchSize& size, StartChild start, Done done);
@@ -56,6 +59,9 @@ class Applier {
   void create_pods(const TrainingJob& job, std::vector<CreatePod> pods, Done done);
   void create_child(Child child, Done done);
   void inspect_holder(const Child& child, const Done& done);
+  void settle_network_policy(const Child& child, const std::string& live, const Done& done);
+  void change_policy(Verb verb, const ObjectKey& key, const nlohmann::json& body, const Done& done);
+  void remove_unseen(const Child& child, const std::string& body, const Done& done);
   ApplyOutcome judge_holder(const Child& child, const std::string& body);
   void remove_pod(const ObjectKey& key, const DeletePod& action, const Done& done);
   void remove_job(const TrainingJob& job, const Done& done);

@@ -71,7 +71,7 @@ class Batch : public std::enable_shared_from_this<Batch> {
     } else if (end.busy_for) {
       again_.push_back(index);
       if (pause().count() <= 0) ++pauses_;
-      pace_.was_refused(round, alarm_.now(), std::clamp(*end.busy_for, kPauseMin, kWishMax));
+      pace_.was_refused(round, alarm_.now(), std::clamp(*end.busy_for, kPauseMin, kRetryAfterMax));
     } else {
       failed_ = true;
     }

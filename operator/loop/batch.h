@@ -1,8 +1,8 @@
 // Runs many requests with a bound on those in flight. A slow start doubles the width with each
 // round of good answers, so that a template that the server refuses costs one request and not one
 // per worker (client-go's and the Job controller's slowStartBatch, without its barrier between
-// rounds). A server that is too busy is left alone for as long as it asks, and then asked for the
-// same again.
+// rounds). A server that is too busy gets the pause that it asks for (Retry-After), and then the
+// same request again.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -19,8 +19,8 @@ namespace tj {
 inline constexpr int kPausesMax = 5;
 inline constexpr std::chrono::milliseconds kPauseMin{100};
 inline constexpr std::chrono::milliseconds kPauseMax{10'000};
-/// A server's wish to be left alone is granted up to here.
-inline constexpr std::chrono::milliseconds kWishMax{120'000};
+/// A Retry-After is honoured up to here.
+inline constexpr std::chrono::milliseconds kRetryAfterMax{120'000};
 
 struct BatchSize {
   std::size_t count = 0;
@@ -33,7 +33,7 @@ struct RequestEnd {
   std::optional<std::chrono::milliseconds> busy_for;  // not ok: the same again after that
 };
 
-/// How a batch ended: with each request done, after a failure, or for want of patience.
+/// How a batch ended: with each request done, after a failure, or after too many pauses.
 struct BatchEnd {
   std::optional<std::chrono::milliseconds> gave_up_busy_for;
 };
@@ -43,7 +43,7 @@ using StartOne = std::function<void(std::size_t index, std::function<void(Reques
 
 /// After the first failure nothing new is started; `all_done` comes when what is in flight has
 /// ended, at once if there is nothing to do. `pace` and `alarm` must outlive the batch, which ends
-/// without a word when the answers or the alarm's slots are dropped.
+/// silently when the answers or the alarm's slots are dropped.
 void run_batch(const BatchSize& size, Pace& pace, Alarm& alarm, StartOne start,
                std::function<void(BatchEnd)> all_done);
 

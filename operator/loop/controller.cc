@@ -22,12 +22,6 @@
 #include "operator/plan/plan.h"
 
 namespace tj {
-namespace {
-
-// A server's wish to be left alone is granted up to here.
-constexpr std::chrono::milliseconds kRetryAfterMax{120'000};
-
-}  // namespace
 
 class Controller::Impl {
  public:
@@ -64,7 +58,7 @@ class Controller::Impl {
   View view_;
   WorkQueue queue_;
   Reconciler reconciler_;
-  std::unique_ptr<LeaderElector> elector_;  // null: there is nobody to agree with
+  std::unique_ptr<LeaderElector> elector_;  // null: no leader election
   std::vector<std::unique_ptr<WatchDriver>> watches_;
   NodeWatch node_watch_;
   std::map<Resource, Error> problems_;  // of the connection; empty: it works
@@ -228,7 +222,7 @@ void Controller::Impl::pump_later() {
 void Controller::Impl::pump() {
   if (stopped_ || !synced()) return;
   look_for_needed_nodes();
-  if (elector_) elector_->start();  // not before: who can't see must not lead
+  if (elector_) elector_->start();  // not before the caches have synced
   if (!may_act()) return;
   if (queue_.take_overflow()) add_all_jobs();
   const SteadyTime now = alarm_.now();

@@ -1,7 +1,7 @@
-// Sends the events of each namespace one after the other, behind the writes they tell of, and those
-// of one beside those of another, which it can't hold up. News, not state: what can't be delivered
-// in a few tries is dropped and logged. The same news has the same name (plan/manifest.h), so that
-// sending it again does no harm.
+// Sends the events of each namespace one after the other, after the status writes they report, and
+// those of one namespace beside those of another. What can't be delivered in a few tries is dropped
+// and logged: events are news, not state. The same event has the same name (plan/manifest.h), so
+// that sending it again does no harm.
 #pragma once
 #include <deque>
 #include <map>

@@ -1,4 +1,4 @@
-// Keeps a trouble that lasts from filling the log: a cause is logged when it is new, and then at
+// Keeps an error that persists from filling the log: a cause is logged when it is new, and then at
 // most each 30 seconds. Pure; time is passed in.
 #pragma once
 #include <map>
@@ -20,7 +20,7 @@ class LogGate {
     logged_.insert_or_assign(cause, now);
     return true;
   }
-  /// The trouble is over: the next one is new, whatever it is.
+  /// The error is over: the next one is new, whatever it is.
   void reset() { logged_.clear(); }
 
  private:

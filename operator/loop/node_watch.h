@@ -1,6 +1,6 @@
 // Watches the cluster's nodes, but only while somebody needs to know of them: it begins with the
-// first need and ends some time after the last. A cluster that does not let us is no reason to stop
-// work: jobs then don't notice dead nodes, and the log says so once.
+// first need and ends some time after the last. Without the right to do so work goes on: jobs then
+// don't notice dead nodes, and the log says so once.
 #pragma once
 #include <functional>
 #include <memory>

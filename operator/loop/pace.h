@@ -1,5 +1,5 @@
-// How many requests of one batch may be in flight, and from when on, as the server's answers have
-// taught. One for the operator: a server that is too busy for one job is so for the next. It grows
+// How many requests of one batch may be in flight, and from when on, judged by the server's
+// answers. One for the operator: a server that is too busy for one job is so for the next. It grows
 // by one with each good answer and is halved when the server asks for a pause (additive increase,
 // multiplicative decrease: RFC 5681, section 3.1). Pure; time is passed in.
 #pragma once

@@ -23,6 +23,13 @@ bool has_deletions(const Plan& plan) {
   return std::any_of(plan.actions.begin(), plan.actions.end(), is_deletion);
 }
 
+bool has_network_policy(const Plan& plan) {
+  return std::any_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
+    return std::holds_alternative<PutNetworkPolicy>(action) ||
+           std::holds_alternative<DeleteNetworkPolicy>(action);
+  });
+}
+
 /// What the pods of an attempt are made from.
 bool is_same_attempt(const JobStatus& left, const JobStatus& right) {
   return left.attempt == right.attempt && left.world_size == right.world_size &&
@@ -115,13 +122,14 @@ Plan Reconciler::plan_from_view(const TrainingJob& job) {
                     .create_error = memory.create_error,
                     .refusal = memory.refusal,
                     .progress = std::move(progress),
+                    .network_policy_hash = memory.network_policy_hash,
                     .awaits_cause_since = memory.awaits_cause_since,
                     .progress_interval = poller_.write_interval()};
   Plan next = plan(observed);
   // Nothing is left to create, perhaps because a creation whose answer was lost went well: the
-  // refusal before it is history. Only a final one is a verdict by itself.
-  const bool is_history = memory.create_error && !has_creations(next);
-  if (!is_history || memory.refusal == Refusal::invalid) return next;
+  // refusal before it is outdated. Only a final one is a verdict by itself.
+  const bool is_outdated = memory.create_error && !has_creations(next);
+  if (!is_outdated || memory.refusal == Refusal::invalid) return next;
   memory.create_error.reset();
   observed.create_error.reset();
   return plan(observed);
@@ -141,10 +149,13 @@ void Reconciler::create_children(Pass pass) {
       memory.create_error = outcome.create_error;
       memory.refusal = outcome.refusal;
     }
-    if (outcome.complete) memory.trouble_log.reset();
+    if (outcome.complete) {
+      memory.trouble_log.reset();
+      if (has_network_policy(pass.plan)) memory.network_policy_hash = network_policy_hash(pass.job);
+    }
     const bool is_final = outcome.create_error && outcome.refusal == Refusal::invalid;
     if (!outcome.complete && !is_final) report_trouble(*now, outcome.trouble);
-    // What the answers have taught is counted in the status at once.
+    // The caches know the answers by now: the status counts them at once.
     pass.job = *now;
     pass.plan = decide(*now);
     pass.outcome.stale = outcome.stale;

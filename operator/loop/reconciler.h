@@ -24,7 +24,7 @@ namespace tj {
 /// `settled`: nothing is left to do until something changes, or until `requeue_after`.
 struct PassOutcome {
   bool settled = true;
-  std::chrono::milliseconds retry_after{0};                // not settled: the server's wish
+  std::chrono::milliseconds retry_after{0};                // not settled: the server's Retry-After
   std::optional<std::chrono::milliseconds> requeue_after;  // settled, for now
   std::optional<Resource> stale;  // this cache is behind the server, provably
 };
@@ -38,7 +38,7 @@ struct ReconcilerOptions {
 
 class Reconciler {
  public:
-  /// What a pod that waits in silence says is asked for at most so often.
+  /// The events of a pod that waits without a reason are read at most so often.
   static constexpr std::chrono::seconds kAskInterval{30};
   /// To decide about a gang of a thousand takes milliseconds, and each of its pods is news. A job
   /// is left alone for so many times as long as the last decision took.
@@ -68,6 +68,7 @@ class Reconciler {
     SteadyTime rests_until{};
     CountsPace counts_pace;
     std::optional<SteadyTime> progress_turn;
+    std::optional<std::string> network_policy_hash;
     std::optional<TimePoint> awaits_cause_since;
     std::optional<PodNews> pod_news;
     std::optional<SteadyTime> asked_for_news;

@@ -22,7 +22,7 @@ enum class StatusResult {
 
 struct StatusOutcome {
   StatusResult result = StatusResult::failed;
-  std::chrono::milliseconds retry_after{0};  // the server's wish
+  std::chrono::milliseconds retry_after{0};  // its Retry-After
   std::string trouble;                       // for the log
 };
 

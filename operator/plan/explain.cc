@@ -99,8 +99,8 @@ std::string last_line(const std::string& text) {
   return text.substr(begin, end + 1 - begin);
 }
 
-/// What a worker that has no trouble waits for.
-std::string describe_patience(const Gang& gang, int rank) {
+/// What comes next for a worker that nothing holds up.
+std::string describe_next_step(const Gang& gang, int rank) {
   const std::string worker = "worker " + std::to_string(rank);
   const Pod* pod = gang.by_rank[static_cast<std::size_t>(rank)];
   if (pod == nullptr) {
@@ -148,7 +148,7 @@ std::string describe_waiting(const Observed& observed, const Gang& gang) {
   std::string text = "waiting for " + std::to_string(waiting_count) + " of " +
                      std::to_string(gang.by_rank.size()) + " workers";
   if (!trouble_words.empty()) return text + ": " + trouble_words;
-  return first_rank ? text + ": " + describe_patience(gang, *first_rank) : text;
+  return first_rank ? text + ": " + describe_next_step(gang, *first_rank) : text;
 }
 
 const Pod* find_silent_start(const Observed& observed, const Gang& gang) {

@@ -196,7 +196,7 @@ void list_bounded(std::vector<std::string>& nodes, const std::string& node) {
 }
 
 /// Counts the failure against its node, and excludes a node that has had its chances.
-void blame_node(JobStatus& status, const FirstFailure& what, FailureAction action) {
+void blame_node(JobStatus& status, const FirstFailure& what, FailureAction action, TimePoint now) {
   const bool by_rule = action == FailureAction::exclude_node_and_restart;
   const bool is_nodes_fault =
       what.cause == FailureCause::node_lost || what.cause == FailureCause::pod_rejected;
@@ -209,7 +209,10 @@ void blame_node(JobStatus& status, const FirstFailure& what, FailureAction actio
     found = known.insert(known.end(), NodeFailures{what.node, 0});
   }
   ++found->count;
-  if (by_rule || found->count >= kNodeFailuresMax) list_bounded(status.excluded_nodes, what.node);
+  if (by_rule || found->count >= kNodeFailuresMax) {
+    list_bounded(status.excluded_nodes, what.node);
+    status.last_exclusion_time = now;
+  }
 }
 
 /// The attempt has run for long enough, or has come further than the one before.
@@ -285,7 +288,7 @@ JobStatus judge_failure(const Observed& observed, const Gang& gang, const Failur
                       " times already without counting";
     return status;
   }
-  blame_node(status, failure.what, action);
+  blame_node(status, failure.what, action, observed.now);
   if (counts) status.restart_step = std::max(status.restart_step, reached_step(status));
   status.phase = Phase::restarting;
   ++status.attempt;

@@ -18,7 +18,7 @@ Gang gang_of(const Observed& observed) {
     if (pod.meta.controller_uid != job.meta.uid) {
       const bool in_the_way =
           wanted_rank && pod.meta.name == names::worker_pod(job.meta.name, pod.worker_index);
-      if (in_the_way) gang.stranger = &pod;
+      if (in_the_way) gang.foreign_pod = &pod;
     } else if (wanted_rank && pod.attempt == job.status.attempt) {
       gang.by_rank[static_cast<std::size_t>(pod.worker_index)] = &pod;
     } else {
@@ -87,6 +87,14 @@ bool has_ended(const Gang& gang, int worker_index) {
 bool is_missing(const Gang& gang, int worker_index) {
   const Pod* pod = gang.by_rank[static_cast<std::size_t>(worker_index)];
   return pod == nullptr && !gang.succeeded.contains(worker_index);
+}
+
+int missing_count(const Gang& gang) {
+  int count = 0;
+  for (int rank = 0; rank < static_cast<int>(gang.by_rank.size()); ++rank) {
+    if (is_missing(gang, rank)) ++count;
+  }
+  return count;
 }
 
 bool all_have_started(const Gang& gang) {

@@ -12,7 +12,7 @@ namespace tj {
 struct Gang {
   std::vector<const Pod*> by_rank;   // size world_size_of(job); nullptr: no pod
   std::vector<const Pod*> leftover;  // ours, of an earlier attempt or of a rank that is not wanted
-  const Pod* stranger = nullptr;     // holds one of our names, owned by somebody else
+  const Pod* foreign_pod = nullptr;  // has one of our names, and another owner
   RankSet succeeded;                 // by their pods, or by the status when these have gone
 };
 Gang gang_of(const Observed& observed);
@@ -36,6 +36,7 @@ bool has_started(const Gang& gang, int worker_index);
 bool has_ended(const Gang& gang, int worker_index);
 /// It needs a pod, and has none.
 bool is_missing(const Gang& gang, int worker_index);
+int missing_count(const Gang& gang);
 
 ReplicaStatus count_workers(const TrainingJob& job, const Gang& gang);
 bool all_have_started(const Gang& gang);

@@ -217,6 +217,11 @@ json make_network_policy(const TrainingJob& job) {
             {"ingress", std::move(ingress)}}}};
 }
 
+std::string network_policy_hash(const TrainingJob& job) {
+  if (!job.spec.network.network_policy) return {};
+  return hex(fnv1a(make_network_policy(job)["spec"].dump()));
+}
+
 json make_event(const TrainingJob& job, const PlannedEvent& event, TimePoint now) {
   const std::string time = format_time(now);
   return {{"apiVersion", "v1"},

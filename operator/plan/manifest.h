@@ -28,6 +28,8 @@ nlohmann::json make_service(const TrainingJob& job);
 /// Lets only the job's own pods reach each other's ports, and the operator the port where rank 0
 /// says how it is doing; what they reach themselves stays open.
 nlohmann::json make_network_policy(const TrainingJob& job);
+/// Names what that allows; empty: the job wants none.
+std::string network_policy_hash(const TrainingJob& job);
 
 /// Names what the pods of an attempt are made from: another hash needs another attempt.
 std::string template_hash(const JobSpec& spec);

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "operator/plan/conditions.h"
+#include "operator/plan/excluded_nodes.h"
 #include "operator/plan/explain.h"
 #include "operator/plan/failure.h"
 #include "operator/plan/gang.h"
@@ -41,39 +43,6 @@ Plan plan_from(const JobStatus& status) {
 void look_again_at(Plan& plan, TimePoint deadline, TimePoint now) {
   const auto wait = std::max(deadline - now, std::chrono::milliseconds{1});
   plan.requeue_after = std::min(plan.requeue_after.value_or(wait), wait);
-}
-
-void set_condition(JobStatus& status, const Condition& wanted, TimePoint now) {
-  auto found = std::find_if(status.conditions.begin(), status.conditions.end(),
-                            [&](const Condition& known) { return known.type == wanted.type; });
-  if (found == status.conditions.end()) {
-    found = status.conditions.insert(status.conditions.end(), wanted);
-    found->last_transition_time = now;
-    return;
-  }
-  const bool flipped = found->status != wanted.status;
-  const auto since = flipped ? std::optional(now) : found->last_transition_time;
-  *found = wanted;
-  found->last_transition_time = since;
-}
-
-void set_conditions(JobStatus& status, TimePoint now) {
-  const std::pair<const char*, Phase> kTypes[] = {{"Running", Phase::running},
-                                                  {"Suspended", Phase::suspended},
-                                                  {"Restarting", Phase::restarting},
-                                                  {"Succeeded", Phase::succeeded},
-                                                  {"Failed", Phase::failed}};
-  for (const auto& [type, phase] : kTypes) {
-    const bool holds = status.phase == phase;
-    set_condition(status,
-                  {.type = type,
-                   .status = holds,
-                   .reason = status.reason,
-                   .message = holds ? status.message : std::string{},
-                   .observed_generation = status.observed_generation,
-                   .last_transition_time = {}},
-                  now);
-  }
 }
 
 /// Puts the verdict into the plan's status; a change of phase, reason or attempt is an event, but
@@ -117,7 +86,7 @@ void count_into(JobStatus& status, const TrainingJob& job, const Gang& gang) {
 void remove_pod(Plan& plan, const Observed& observed, const Pod& pod) {
   const NodeLoss& bounds = observed.job.spec.node_loss;
   const auto since = silent_since(observed, pod);
-  if (!since) {
+  if (!since || !bounds.forces_deletion()) {
     if (!pod.meta.deletion_time) plan.actions.push_back(DeletePod{pod.meta.name, pod.meta.uid});
     return;
   }
@@ -137,8 +106,8 @@ void clean_pod(Plan& plan, const Observed& observed, const Pod& pod) {
   if (policy == CleanPods::all) return remove_pod(plan, observed, pod);
   const bool still_runs = pod.phase != PodPhase::succeeded && pod.phase != PodPhase::failed;
   if (!still_runs) return;
-  // A worker that has ended: to delete its pod before that ends, too, would take its log with it. Its
-  // end was known when the job's was, by our own clock.
+  // Of a worker that has ended: to delete its pod before that ends would take its log, too. Its end
+  // was known when the job's was, by our own clock.
   const TimePoint stop_at =
       observed.job.status.completion_time.value_or(observed.now) + kPodEndWait;
   if (has_ended(pod) && observed.now < stop_at) return look_again_at(plan, stop_at, observed.now);
@@ -188,6 +157,10 @@ Plan plan_suspended(const Observed& observed, const Gang& gang) {
     (void)take_progress(plan.status, observed, gang, /*at_once=*/true);
     if (plan.status.start_time) end_attempt(plan.status);
     plan.status.start_time.reset();
+    if (!plan.status.excluded_nodes.empty()) {
+      const std::string news = readmit_nodes(plan.status, "the job was suspended");
+      plan.events.push_back({false, reason::kNodesReadmitted, news});
+    }
     conclude(plan, {Phase::suspended, reason::kSuspended, "suspended by runPolicy.suspend"},
              observed);
     plan.requeue_after = std::chrono::milliseconds{0};
@@ -201,16 +174,21 @@ Plan plan_suspended(const Observed& observed, const Gang& gang) {
   return plan;
 }
 
-int missing_count(const Gang& gang) {
-  int count = 0;
-  for (int rank = 0; rank < static_cast<int>(gang.by_rank.size()); ++rank) {
-    if (is_missing(gang, rank)) ++count;
+/// The network policy follows the spec. It is not watched: that it is as it must be stands in the
+/// status, once apply has said so, and each attempt asks for it anew before its first pod.
+void keep_network_policy(Plan& plan, const Observed& observed, bool is_beginning) {
+  const std::string wanted = network_policy_hash(observed.job);
+  std::string& recorded = plan.status.network_policy_hash;
+  if (observed.network_policy_hash == wanted) recorded = wanted;
+  if (wanted.empty()) {
+    if (!recorded.empty()) plan.actions.push_back(DeleteNetworkPolicy{});
+  } else if (is_beginning || recorded != wanted) {
+    plan.actions.push_back(PutNetworkPolicy{});
   }
-  return count;
 }
 
 /// What must go or come so that each rank has exactly one pod of this attempt. Nothing is created
-/// beside a stranger.
+/// beside a foreign pod.
 void gather_gang(Plan& plan, const Observed& observed, const Gang& gang) {
   for (const Pod* pod : gang.leftover) remove_pod(plan, observed, *pod);
   const bool is_beginning = missing_count(gang) == static_cast<int>(gang.by_rank.size());
@@ -220,10 +198,7 @@ void gather_gang(Plan& plan, const Observed& observed, const Gang& gang) {
       pods.push_back(CreatePod{rank, observed.job.status.attempt});
     }
   }
-  // Policies are not watched: each attempt asks for its own before its first pod.
-  const bool needs_policy =
-      observed.job.spec.network.network_policy && is_beginning && !pods.empty();
-  if (needs_policy) plan.actions.push_back(CreateNetworkPolicy{});
+  keep_network_policy(plan, observed, is_beginning && !pods.empty());
   if (!observed.service) plan.actions.push_back(CreateService{});
   plan.actions.insert(plan.actions.end(), pods.begin(), pods.end());
 }
@@ -245,8 +220,8 @@ std::optional<TimePoint> awaits_cause_since(const Observed& observed, const Gang
 
 /// Another owner's object that holds one of our names, as far as the caches know. Its end will be
 /// seen by a watch: until then there is no use in trying.
-std::optional<std::string> find_stranger(const Observed& observed, const Gang& gang) {
-  if (gang.stranger != nullptr) return "pod " + gang.stranger->meta.name;
+std::optional<std::string> find_name_conflict(const Observed& observed, const Gang& gang) {
+  if (gang.foreign_pod != nullptr) return "pod " + gang.foreign_pod->meta.name;
   const bool foreign_service =
       observed.service && observed.service->meta.controller_uid != observed.job.meta.uid;
   if (foreign_service) return "Service " + observed.service->meta.name;
@@ -280,7 +255,8 @@ Verdict judge_refusal(const Observed& observed, const Gang& gang) {
     return pod != nullptr && !has_ended(*pod);
   });
   const bool name_taken = observed.refusal == Refusal::name_taken;
-  return {any_alive ? Phase::starting : Phase::pending,
+  const bool runs = observed.job.status.phase == Phase::running;
+  return {runs ? Phase::running : (any_alive ? Phase::starting : Phase::pending),
           name_taken ? reason::kNameConflict : reason::kCreateFailed, *observed.create_error};
 }
 
@@ -289,6 +265,10 @@ void record_attempt(JobStatus& status, const Observed& observed) {
   if (!status.start_time) status.start_time = observed.now;
   if (!status.attempt_start_time) status.attempt_start_time = observed.now;
   if (status.world_size == 0) status.world_size = observed.job.spec.worker_count;
+  // Of an earlier release, which did not say when it was.
+  if (!status.excluded_nodes.empty() && !status.last_exclusion_time) {
+    status.last_exclusion_time = observed.now;
+  }
   if (status.template_hash.empty()) status.template_hash = template_hash(observed.job.spec);
 }
 
@@ -300,16 +280,36 @@ bool is_other_than_recorded(const TrainingJob& job) {
   return is_resized || is_remade;
 }
 
-void begin_again_as_specified(Plan& plan, const Observed& observed) {
-  const int before = plan.status.world_size;
+void begin_again(Plan& plan, const Observed& observed) {
   end_attempt(plan.status);
   record_attempt(plan.status, observed);
+}
+
+void begin_again_as_specified(Plan& plan, const Observed& observed) {
+  const int before = plan.status.world_size;
+  begin_again(plan, observed);
   const int now = plan.status.world_size;
   const std::string what = before == now
                                ? "the workers' template has changed"
                                : "the number of workers was changed from " +
                                      std::to_string(before) + " to " + std::to_string(now);
   conclude(plan, {Phase::restarting, reason::kSpecChanged, what + "; all workers begin anew"},
+           observed);
+}
+
+/// Excluded nodes come back. Pods that were made without them, and have found no other, are made
+/// anew: nothing has run that would be lost.
+void end_exclusion(Plan& plan, const Observed& observed, const Gang& gang, const std::string& why) {
+  const std::string news = readmit_nodes(plan.status, why);
+  const bool is_waiting = std::any_of(gang.by_rank.begin(), gang.by_rank.end(), [](const Pod* pod) {
+    return pod != nullptr && !has_started(*pod) && pod->node.empty();
+  });
+  if (!is_waiting) {
+    plan.events.push_back({false, reason::kNodesReadmitted, news});
+    return;
+  }
+  begin_again(plan, observed);
+  conclude(plan, {Phase::restarting, reason::kNodesReadmitted, news + "; all workers begin anew"},
            observed);
 }
 
@@ -339,6 +339,9 @@ void watch_the_clock(Plan& plan, const Observed& observed, const Gang& gang) {
   if (policy.active_deadline) look_at(status.start_time, *policy.active_deadline);
   if (policy.start_deadline && !all_have_started(gang)) {
     look_at(status.attempt_start_time, *policy.start_deadline);
+  }
+  if (!status.excluded_nodes.empty()) {
+    look_at(status.last_exclusion_time, observed.job.spec.node_loss.exclude);
   }
   for (const Pod* pod : gang.by_rank) {
     if (pod == nullptr) continue;
@@ -399,10 +402,14 @@ Plan plan_active(const Observed& observed, const Gang& gang) {
     }
     return plan;
   }
+  if (const auto why = end_of_exclusion(observed, gang)) {
+    end_exclusion(plan, observed, gang, *why);
+    if (plan.status.attempt != observed.job.status.attempt) return plan;
+  }
   plan.status.troubled_ranks = troubled_ranks(observed, gang);
-  if (const auto stranger = find_stranger(observed, gang)) {
+  if (const auto conflict = find_name_conflict(observed, gang)) {
     for (const Pod* pod : gang.leftover) remove_pod(plan, observed, *pod);
-    const std::string message = *stranger +
+    const std::string message = *conflict +
                                 " belongs to another owner (an earlier job of this name?); "
                                 "waiting for it to go";
     conclude(plan, {Phase::pending, reason::kNameConflict, message}, observed);

@@ -50,6 +50,9 @@ struct Observed {
   std::optional<std::string> create_error;
   Refusal refusal = Refusal::denied;  // of what kind create_error is
   std::optional<ProgressNews> progress;
+  /// Of the network policy that apply has put last (manifest.h), empty if it has taken it away;
+  /// safe to lose. Policies are not watched.
+  std::optional<std::string> network_policy_hash;
   /// What the plan before said; safe to lose, the wait then begins anew.
   std::optional<TimePoint> awaits_cause_since;
   /// Longer where many jobs run, so that their writes have a bound in sum.
@@ -59,9 +62,14 @@ struct Observed {
 struct CreateService {
   bool operator==(const CreateService&) const = default;
 };
-/// Comes before the first pod of each attempt; that it is there already is fine.
-struct CreateNetworkPolicy {
-  bool operator==(const CreateNetworkPolicy&) const = default;
+/// Makes the network policy what it must be, whether or not it is there already. Comes before the
+/// first pod of each attempt, and when it must become another one.
+struct PutNetworkPolicy {
+  bool operator==(const PutNetworkPolicy&) const = default;
+};
+/// That it is gone already is fine.
+struct DeleteNetworkPolicy {
+  bool operator==(const DeleteNetworkPolicy&) const = default;
 };
 struct CreatePod {
   int worker_index = 0;
@@ -79,7 +87,8 @@ struct DeletePod {
 struct DeleteJob {
   bool operator==(const DeleteJob&) const = default;
 };
-using Action = std::variant<CreateNetworkPolicy, CreateService, CreatePod, DeletePod, DeleteJob>;
+using Action = std::variant<PutNetworkPolicy, DeleteNetworkPolicy, CreateService, CreatePod,
+                            DeletePod, DeleteJob>;
 
 /// Recorded only after the status was written.
 struct PlannedEvent {
@@ -94,8 +103,8 @@ struct Plan {
   JobStatus status;             // what the status must be; written only if it differs
   std::vector<PlannedEvent> events;
   std::optional<std::chrono::milliseconds> requeue_after;
-  /// All workers that have failed blame a lost peer, whose own word is waited for since then: by our
-  /// own clock, as theirs may be fast or slow.
+  /// All workers that have failed blame a lost peer, whose own word is waited for since then, by
+  /// our own clock: theirs may be fast or slow.
   std::optional<TimePoint> awaits_cause_since = std::nullopt;
   std::string ask_about = {};  // name of a pod whose events would say why it waits; empty: none
   bool operator==(const Plan&) const = default;

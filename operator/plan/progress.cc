@@ -98,7 +98,8 @@ const StalledRank* longest_stalled(const Progress& document, const Gang& gang) {
   const StalledRank* longest = nullptr;
   for (const StalledRank& each : document.stalled) {
     const bool exists = each.rank >= 0 && static_cast<std::size_t>(each.rank) < gang.by_rank.size();
-    if (exists && (longest == nullptr || each.seconds > longest->seconds)) longest = &each;
+    const bool may_stall = exists && !gang.succeeded.contains(each.rank);
+    if (may_stall && (longest == nullptr || each.seconds > longest->seconds)) longest = &each;
   }
   return longest;
 }

@@ -11,6 +11,7 @@ inline constexpr const char* kWaitingForWorkers = "WaitingForWorkers";
 inline constexpr const char* kWorkersRunning = "WorkersRunning";
 inline constexpr const char* kSuspended = "Suspended";
 inline constexpr const char* kSpecChanged = "SpecChanged";
+inline constexpr const char* kNodesReadmitted = "NodesReadmitted";
 inline constexpr const char* kWorkersSucceeded = "WorkersSucceeded";
 inline constexpr const char* kWorker0Succeeded = "Worker0Succeeded";
 inline constexpr const char* kDeadlineExceeded = "DeadlineExceeded";

@@ -10,8 +10,10 @@ std::string line_of(const Action& action, const TrainingJob& job) {
     return "create " + names::worker_pod(job.meta.name, create->worker_index) +
            " attempt=" + std::to_string(create->attempt);
   }
-  if (std::holds_alternative<CreateNetworkPolicy>(action)) {
-    return "create network-policy " + job.meta.name;
+  if (std::holds_alternative<PutNetworkPolicy>(action))
+    return "put network-policy " + job.meta.name;
+  if (std::holds_alternative<DeleteNetworkPolicy>(action)) {
+    return "delete network-policy " + job.meta.name;
   }
   if (std::holds_alternative<DeleteJob>(action)) return "delete job " + job.meta.name;
   const auto& remove = std::get<DeletePod>(action);

@@ -59,15 +59,65 @@ TEST(Actions, the_network_policy_comes_before_the_service_and_belongs_to_the_job
 
 TEST(Actions, a_network_policy_of_another_owner_is_left_alone_and_said) {
   World world;
-  const json stranger{{"apiVersion", "networking.k8s.io/v1"},
-                      {"kind", "NetworkPolicy"},
-                      {"metadata", {{"name", "a"}, {"namespace", "default"}}}};
-  ASSERT_TRUE(world.objects().create(Resource::network_policies, "default", stranger).ok());
+  const json foreign{{"apiVersion", "networking.k8s.io/v1"},
+                     {"kind", "NetworkPolicy"},
+                     {"metadata", {{"name", "a"}, {"namespace", "default"}}}};
+  ASSERT_TRUE(world.objects().create(Resource::network_policies, "default", foreign).ok());
   world.start_controller();
   world.create_job("a", 1, {{"network", {{"networkPolicy", true}}}});
   world.pass(1min);
   EXPECT_EQ(world.reason("a"), "NameConflict");
   EXPECT_EQ(world.requests("create pods"), 0);
+}
+
+void patch_job(World& world, const json& patch) {
+  ASSERT_TRUE(world.objects().patch(Resource::training_jobs, {"default", "a"}, patch).ok());
+  world.pass(1min);
+}
+
+TEST(Actions, the_network_policy_follows_the_job_and_goes_when_it_is_not_wanted) {
+  World world;
+  world.set_kubelet(Kubelet::starts_pods);
+  world.start_controller();
+  world.create_job("a", 1, {{"network", {{"networkPolicy", true}}}});
+  world.pass(1min);
+  const auto port = [&world] {
+    return world.get(Resource::network_policies, "a")["spec"]["ingress"][1]["ports"][0]["port"];
+  };
+  EXPECT_EQ(port(), 29600);
+  patch_job(world, {{"metadata", {{"annotations", {{"kubebrain.io/progress-port", "9000"}}}}}});
+  EXPECT_EQ(port(), 9000);
+  EXPECT_EQ(world.requests("update networkpolicies"), 1);
+  world.restart_controller();
+  world.pass(1min);
+  EXPECT_EQ(world.requests("update networkpolicies"), 1);
+  EXPECT_EQ(world.requests("get networkpolicies"), 1) << "that it is right stands in the status";
+
+  patch_job(world, {{"spec", {{"runPolicy", {{"suspend", true}}}}}});
+  patch_job(world, {{"spec", {{"network", {{"networkPolicy", false}}}}}});
+  patch_job(world, {{"spec", {{"runPolicy", {{"suspend", false}}}}}});
+  EXPECT_EQ(world.phase("a"), "Running");
+  EXPECT_TRUE(world.get(Resource::network_policies, "a").is_null());
+  EXPECT_EQ(world.requests("delete networkpolicies"), 1);
+}
+
+TEST(Actions, a_network_policy_that_may_not_be_changed_is_said_and_the_job_runs_on) {
+  World world;
+  world.set_kubelet(Kubelet::starts_pods);
+  world.start_controller();
+  world.create_job("a", 1, {{"network", {{"networkPolicy", true}}}});
+  world.pass(1min);
+  world.api().set_request_fault([](const Request& request) -> std::optional<RequestFault> {
+    if (request.verb != Verb::replace) return std::nullopt;
+    return RequestFault{RequestFault::Kind::fail_before,
+                        Error{Code::forbidden, "networkpolicies is forbidden", "", {}}};
+  });
+  patch_job(world, {{"metadata", {{"annotations", {{"kubebrain.io/progress-port", "9000"}}}}}});
+  EXPECT_EQ(world.phase("a"), "Running");
+  EXPECT_EQ(world.reason("a"), "CreateFailed");
+  world.api().set_request_fault(nullptr);
+  world.pass(2min);
+  EXPECT_EQ(world.reason("a"), "WorkersRunning");
 }
 
 TEST(Actions, nothing_of_a_job_is_touched_that_another_controller_looks_after) {

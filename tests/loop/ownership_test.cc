@@ -61,6 +61,43 @@ TEST(Ownership, a_foreign_pod_with_our_labels_is_left_alone_too) {
   EXPECT_THAT(world.pod_names(), ElementsAre("a-worker-0"));
 }
 
+void set_label(World& world, const std::string& label, const json& value) {
+  const json patch{{"metadata", {{"labels", {{label, value}}}}}};
+  ASSERT_TRUE(world.objects().patch(Resource::pods, {"default", "a-worker-0"}, patch).ok());
+}
+
+TEST(Ownership, labels_that_somebody_changes_neither_move_nor_freeze_a_running_job) {
+  World world;
+  world.set_kubelet(Kubelet::starts_pods);
+  world.start_controller();
+  world.create_job("a", 2);
+  ASSERT_TRUE(world.pass_until([&] { return world.phase("a") == "Running"; }));
+  for (const json& value : {json("7"), json("x"), json(nullptr)}) {
+    set_label(world, "kubebrain.io/attempt", value);
+    set_label(world, "kubebrain.io/worker-index", value);
+    world.pass(1min);
+    EXPECT_EQ(world.phase("a"), "Running") << value;
+  }
+  world.end_pod("a-worker-1", 1);
+  world.pass(1min);
+  EXPECT_EQ(world.job("a")["status"]["attempt"], 1) << "what happens next is still seen";
+  EXPECT_EQ(world.phase("a"), "Running");
+}
+
+TEST(Ownership, a_pod_that_has_lost_its_label_is_made_anew) {
+  for (const json& value : {json(nullptr), json("b")}) {
+    World world;
+    world.start_controller();
+    world.create_job("a", 2);
+    world.settle();
+    set_label(world, "kubebrain.io/trainingjob", value);
+    world.set_kubelet(Kubelet::runs_pods_to_the_end);
+    EXPECT_TRUE(world.pass_until([&] { return world.phase("a") == "Succeeded"; })) << value;
+    EXPECT_EQ(world.requests("delete pods default/a-worker-0"), 1);
+    EXPECT_EQ(world.requests("delete pods default/a-worker-1"), 0);
+  }
+}
+
 TEST(Ownership, a_name_conflict_stays_one_when_a_later_try_fails_otherwise) {
   World world;
   const json pod = foreign_pod("a-worker-1", json::object());

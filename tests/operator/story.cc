@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "operator/plan/manifest.h"
+
 namespace tj {
 namespace {
 
@@ -38,6 +40,11 @@ void start(Pod& pod) {
   if (pod.node.empty()) pod.node = "node-" + std::to_string(pod.worker_index);
   pod.waiting_reason.clear();
   pod.waiting_message.clear();
+}
+
+bool is_policy(const Action& action) {
+  return std::holds_alternative<PutNetworkPolicy>(action) ||
+         std::holds_alternative<DeleteNetworkPolicy>(action);
 }
 
 TimePoint at_second(int second) { return TimePoint{std::chrono::seconds{1'800'000'000 + second}}; }
@@ -213,11 +220,13 @@ void Story::apply_settings(const Words& words) {
      [&](const std::string& text) { spec.run.resets_budget_on_progress = text == "true"; });
   seconds("tolerance", spec.node_loss.tolerance);
   seconds("force-delete", spec.node_loss.force_delete);
+  seconds("exclude", spec.node_loss.exclude);
   on("template", [&](const std::string& text) { spec.pod_template_json = text; });
   on("suspend", [&](const std::string& text) { spec.run.suspend = text == "true"; });
   on("managed-by", [&](const std::string& text) { spec.run.managed_by = text; });
   on("network-policy",
      [&](const std::string& text) { spec.network.network_policy = text == "true"; });
+  on("progress-port", [&](const std::string& text) { world_.job.progress_port = std::stoi(text); });
   on("success", [&](const std::string&) { spec.success = SuccessPolicy::worker0; });
   on("clean", [&](const std::string& text) {
     spec.run.clean_pods = text == "All" ? CleanPods::all : CleanPods::none;
@@ -251,10 +260,10 @@ void Story::change(const std::string& verb, const Words& words) {
     ++world_.job.meta.generation;
   } else if (verb == "rule") {
     add_rule(words);
-  } else if (verb == "stranger" && words.at(1) == "service") {
+  } else if (verb == "foreign" && words.at(1) == "service") {
     const std::string& name = words.at(2);
     world_.service = Service{.meta = {.name = name, .controller_uid = "uid-0"}, .job_name = name};
-  } else if (verb == "stranger") {
+  } else if (verb == "foreign") {
     create_pod({.worker_index = std::stoi(words.at(1)), .attempt = 0});
     world_.pods.back().meta.controller_uid = "uid-0";
   } else if (verb == "refuse" || verb == "refuse-for-good") {
@@ -281,12 +290,11 @@ std::string Story::settle() {
     if (waits) return text + (next.requeue_after || text.empty() ? said : "");
     text += said;
     const Observed before = world_;
-    const bool had_network_policy = has_network_policy_;
     carry_out(next);
     if (world_.job.meta.name.empty()) return text;
     const bool refused = world_.pods == before.pods && world_.job == before.job &&
                          world_.service.has_value() == before.service.has_value() &&
-                         has_network_policy_ == had_network_policy;
+                         world_.network_policy_hash == before.network_policy_hash;
     if (refused && world_.create_error == before.create_error) return text;
   }
   throw std::runtime_error("the job never settles:\n" + text);
@@ -303,9 +311,10 @@ void Story::carry_out(const Plan& next) {
     return;
   }
   for (const Action& action : next.actions) {
-    // The policy is not observed: of a second creation the server says that it is there.
-    const bool is_policy = std::holds_alternative<CreateNetworkPolicy>(action);
-    if (is_policy && std::exchange(has_network_policy_, true)) continue;
+    // A policy that is there already as it must be is no write.
+    const bool is_there =
+        is_policy(action) && world_.network_policy_hash == network_policy_hash(world_.job);
+    if (is_there) continue;
     apply(action);
     const bool took_effect = !world_.create_error;
     if (crashes_ && took_effect) return;
@@ -329,7 +338,10 @@ void Story::apply(const Action& action) {
     world_.pods.clear();
     return;
   }
-  if (std::holds_alternative<CreateNetworkPolicy>(action)) return;
+  if (is_policy(action)) {
+    world_.network_policy_hash = network_policy_hash(world_.job);
+    return;
+  }
   world_.create_error = refusal_;
   world_.refusal = refusal_is_final_ ? Refusal::invalid : Refusal::denied;
   if (refusal_) return;

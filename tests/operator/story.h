@@ -5,8 +5,8 @@
 //   set SETTING...           the spec is changed: workers=N template=T suspend=true|false
 //                            max-restarts=N active-deadline=S start-deadline=S ttl=S
 //                            budget-reset=S clean=All|None success=Worker0 tolerance=S
-//                            force-delete=S managed-by=WHO network-policy=true heartbeat=S
-//                            reset-on-progress=false
+//                            force-delete=S exclude=S managed-by=WHO network-policy=true
+//                            heartbeat=S reset-on-progress=false progress-port=N
 //   rule ACTION [code=N] [signal=N] [condition=C] [cause=C]   the next rule of its failure policy
 //   start RANK...            kubelet starts these workers ("all": every one)
 //   bind RANK NODE           the scheduler has found a node
@@ -25,7 +25,7 @@
 //   silent NODE | heard NODE a node has not been heard of since now; it is heard again
 //   leave-behind             the pods there are become those of an earlier attempt
 //   run-ahead                ... of the next attempt
-//   stranger RANK | stranger service NAME   another owner's object holds the name
+//   foreign RANK | foreign service NAME   another owner's object holds the name
 //   refuse TEXT... | refuse-for-good TEXT... | accept   creations are refused, or no longer
 //   delete                   the job is asked to go
 //   now S                    S seconds have passed since the start
@@ -70,7 +70,6 @@ class Story {
   bool crashes_ = false;
   std::optional<std::string> refusal_;
   bool refusal_is_final_ = false;
-  bool has_network_policy_ = false;
   long long next_uid_ = 1;
 };
 

@@ -102,6 +102,8 @@ void Invariants::check_new_pod(const PodFacts& pod) {
   if (job == nullptr || job->is_gone) return;
   require(pod.attempt <= job->attempt, "an attempt is in the status before its first pod",
           about(pod) + "; " + about(*job));
+  const bool has_succeeded = pod.attempt == job->attempt && job->succeeded_ranks.contains(pod.rank);
+  require(!has_succeeded, "a rank that has succeeded is not run again", about(pod));
 }
 
 void Invariants::check_removal(const PodFacts& pod) {
@@ -142,6 +144,16 @@ void Invariants::check_progress(const JobFacts& before, const JobFacts& after) {
   require(after.restarts_counted >= before.restarts_counted || after.may_reset_budget ||
               has_come_further,
           "restartsCounted never goes back without cause", about(after));
+  require(after.restarts_counted + after.restarts_uncounted <= after.restarts,
+          "a restart counts or does not", about(after));
+  const bool is_restart = after.restarts > before.restarts;
+  require(!is_restart || !before.succeeded_ranks.contains(after.failed_rank),
+          "a rank that has succeeded does not fail", about(after));
+  const bool keeps_ranks =
+      after.attempt != before.attempt ||
+      std::includes(after.succeeded_ranks.begin(), after.succeeded_ranks.end(),
+                    before.succeeded_ranks.begin(), before.succeeded_ranks.end());
+  require(keeps_ranks, "a rank that has succeeded stays so", about(after));
   require(after.progress_attempt <= after.attempt, "progress is of no later attempt", about(after));
   const bool is_hang = after.restarts > before.restarts && after.reason == "Hung";
   require(!is_hang || after.looks_for_hangs, "a hang is concluded only where it is looked for",
@@ -201,10 +213,12 @@ void Invariants::check_job_at_rest(const JobFacts& job) {
 }
 
 void Invariants::check_gang_at_rest(const JobFacts& job, const std::vector<const PodFacts*>& pods) {
-  const auto started = std::count_if(pods.begin(), pods.end(), [](const PodFacts* pod) {
-    return pod->phase == "Running" || pod->is_done || pod->has_exit;
-  });
-  if (started == job.replicas) {
+  std::set<int> started = job.succeeded_ranks;  // with a pod or without
+  for (const PodFacts* pod : pods) {
+    const bool has_started = pod->phase == "Running" || pod->is_done || pod->has_exit;
+    if (has_started) started.insert(pod->rank);
+  }
+  if (static_cast<int>(started.size()) == job.replicas) {
     require(job.phase == "Running", "a gang that runs is said to run", about(job));
     for (const PodFacts* pod : pods) {
       require(pod->world_size == job.replicas, "a running gang has the size of the spec",

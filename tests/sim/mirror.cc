@@ -1,6 +1,7 @@
 #include "tests/sim/mirror.h"
 
 #include <cstdlib>
+#include <sstream>
 
 #include "contract/names.h"
 #include "operator/api/pod_json.h"
@@ -13,6 +14,18 @@ using Json = nlohmann::json;
 using namespace read;
 
 int number_of(const std::string& text) { return text.empty() ? -1 : std::atoi(text.c_str()); }
+
+/// "0,2-5".
+std::set<int> ranks_in(const std::string& text) {
+  std::set<int> ranks;
+  std::istringstream in(text);
+  for (std::string range; std::getline(in, range, ',');) {
+    const auto dash = range.find('-');
+    const int last = number_of(dash == std::string::npos ? range : range.substr(dash + 1));
+    for (int rank = number_of(range.substr(0, dash)); rank <= last; ++rank) ranks.insert(rank);
+  }
+  return ranks;
+}
 
 void read_container(const Json& container, PodFacts& pod) {
   pod.made_from = string_at(container, "image");
@@ -75,6 +88,9 @@ JobFacts read_job(const Json& object) {
                .attempt = number_at(status, "attempt", 0),
                .restarts = number_at(status, "restarts", 0),
                .restarts_counted = number_at(status, "restartsCounted", 0),
+               .restarts_uncounted = number_at(status, "restartsUncounted", 0),
+               .succeeded_ranks = ranks_in(string_at(status, "succeededRanks")),
+               .failed_rank = number_at(object_at(status, "firstFailure"), "rank", -1),
                .restart_step = number_at(status, "restartStep", 0),
                .reached_step = number_at(object_at(status, "progress"), "step", -1),
                .progress_attempt = number_at(object_at(status, "progress"), "attempt", -1),

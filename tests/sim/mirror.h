@@ -43,6 +43,9 @@ struct JobFacts {
   int attempt = 0;
   int restarts = 0;
   int restarts_counted = 0;
+  int restarts_uncounted = 0;
+  std::set<int> succeeded_ranks;  // of this attempt
+  int failed_rank = -1;           // of the first failure
   int restart_step = 0;
   int reached_step = -1;      // of the last checkpoint, else of the progress; -1: not told
   int progress_attempt = -1;  // -1: none

@@ -34,7 +34,8 @@ void User::draw_policies(json& spec) {
   if (dice.percent(15)) spec["successPolicy"] = "Worker0";
   if (dice.percent(40)) {
     spec["nodeLoss"] = {{"toleranceSeconds", dice.between(1, 60)},
-                        {"forceDeleteSeconds", dice.between(0, 60)}};
+                        {"forceDeleteSeconds", dice.between(0, 60)},
+                        {"excludeSeconds", dice.between(1, 600)}};
   }
   if (!dice.percent(30)) return;
   constexpr const char* kActions[] = {"Restart", "RestartIgnoringBudget", "Fail",
@@ -134,12 +135,12 @@ bool User::delete_pod() {
   return true;
 }
 
-bool User::place_stranger() {
+bool User::place_foreign_pod() {
   for (const auto& [uid, pod] : parts_.mirror.pods()) {
     if (!pod.job_uid.empty()) continue;
-    const PodFacts stranger = pod;
-    parts_.trace.note("user: removes the foreign pod " + stranger.key.name);
-    (void)parts_.store.finish_delete(stranger.key, stranger.uid);
+    const PodFacts foreign = pod;
+    parts_.trace.note("user: removes the foreign pod " + foreign.key.name);
+    (void)parts_.store.finish_delete(foreign.key, foreign.uid);
     return true;
   }
   const std::string job = parts_.dice.pick(kNames);

@@ -27,7 +27,7 @@ class User {
   bool change_job();
   bool delete_pod();
   /// A pod or a Service with a name that a job needs comes or goes.
-  bool place_stranger();
+  bool place_foreign_pod();
 
  private:
   nlohmann::json draw_spec();

@@ -26,7 +26,7 @@ struct Weather {
   int pod_deletions = 0;
   int job_deletions = 0;
   int spec_changes = 0;
-  int strangers = 0;
+  int foreign_pods = 0;
   int hangs = 0;  // of the answers of rank 0, in a hundred: the run stands still, or says nothing
 
   static Weather draw(Dice& dice);
@@ -54,7 +54,7 @@ inline Weather Weather::draw(Dice& dice) {
           .pod_deletions = some(2, 10),
           .job_deletions = some(2, 8),
           .spec_changes = some(4, 15),
-          .strangers = some(1, 3),
+          .foreign_pods = some(1, 3),
           .hangs = some(5, 60)};
 }
 

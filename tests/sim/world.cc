@@ -52,7 +52,7 @@ World::World(const WorldOptions& options)
               {weather_.pod_deletions, &World::delete_pod},
               {weather_.job_deletions, &World::delete_job},
               {weather_.spec_changes, &World::change_job},
-              {weather_.strangers, &World::place_stranger}};
+              {weather_.foreign_pods, &World::place_foreign_pod}};
   for (const Chance& chance : chances_) weights_.push_back(chance.weight);
 }
 

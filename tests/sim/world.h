@@ -71,7 +71,7 @@ class World {
   bool delete_job() { return user_->delete_job(); }
   bool change_job() { return user_->change_job(); }
   bool delete_pod() { return user_->delete_pod(); }
-  bool place_stranger() { return user_->place_stranger(); }
+  bool place_foreign_pod() { return user_->place_foreign_pod(); }
   bool break_watches();
   bool end_watches();
   bool compact();
