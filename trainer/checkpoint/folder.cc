@@ -141,7 +141,7 @@ Result<std::string> set_aside(const fs::path& out, const std::string& name) {
     return aside;
   }
   return Error{
-      .code = Code::conflict,
+      .code = Code::unavailable,
       .message = "can't be set aside: " + std::to_string(kSameNameMax) + " of its name are already",
       .subject = (out / name).string()};
 }
@@ -188,15 +188,17 @@ Result<CheckpointDraft> CheckpointDraft::begin(const fs::path& out, std::int64_t
   return CheckpointDraft(out, folder, is_owner);
 }
 
-Result<fs::path> CheckpointDraft::commit(const Manifest& manifest) {
+Result<fs::path> CheckpointDraft::commit(const Manifest& manifest, const OutClaim& claim) {
   const auto written = write_durably(folder_ / kManifestFile, manifest_text(manifest));
   if (!written) return written.error();
   if (const auto synced = sync_folder(folder_); !synced) return synced.error();
   const fs::path path = out_ / checkpoint_name(manifest.step);
+  if (const auto own = check_claim(out_, claim); !own) return own.error();
   std::error_code failure;
   fs::rename(folder_, path, failure);  // never over another one, which is not empty
   if (std::error_code unseen; failure && fs::exists(path, unseen)) {
     // Not a usable one, or the run had gone on from it; but nothing is removed unseen.
+    if (const auto own = check_claim(out_, claim); !own) return own.error();
     const auto aside = set_aside(out_, path.filename().string());
     if (!aside) return aside.error();
     fs::rename(folder_, path, failure);

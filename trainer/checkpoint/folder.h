@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "contract/result.h"
+#include "trainer/checkpoint/claim.h"
 #include "trainer/checkpoint/manifest.h"
 
 namespace tj::trainer {
@@ -79,7 +80,8 @@ class CheckpointDraft {
   const std::filesystem::path& folder() const { return folder_; }
   /// Writes the manifest, flushes, and gives the folder its name; what has that name is set aside.
   /// Returns the final path.
-  Result<std::filesystem::path> commit(const Manifest& manifest);
+  /// Fails as check_claim() when it is not this attempt's to do.
+  Result<std::filesystem::path> commit(const Manifest& manifest, const OutClaim& claim = {});
 
   CheckpointDraft(CheckpointDraft&& other) noexcept;
   CheckpointDraft& operator=(CheckpointDraft&&) = delete;

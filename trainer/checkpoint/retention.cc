@@ -13,14 +13,16 @@ void OwnCheckpoints::add(std::int64_t step) {
 }
 
 void prune_checkpoints(const std::filesystem::path& out, const RetentionPolicy& policy,
-                       const std::vector<std::string>& own) {
+                       const std::vector<std::string>& own, const OutClaim& claim) {
   if (policy.keep == 0 || own.empty()) return;
   std::int64_t older_kept = policy.keep - std::ssize(own);
   for (const auto& name : checkpoint_names(out)) {
     if (!is_newer_checkpoint(own.back(), name)) continue;
     if (older_kept-- > 0) continue;
     const bool stays = policy.keep_every > 0 && step_of_checkpoint(name) % policy.keep_every == 0;
-    if (!stays) remove_checkpoint(out, name);
+    if (stays) continue;
+    if (!check_claim(out, claim)) return;  // the next save says why
+    remove_checkpoint(out, name);
   }
 }
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/checkpoint/claim.h"
+
 namespace tj::trainer {
 
 struct RetentionPolicy {
@@ -28,8 +30,9 @@ class OwnCheckpoints {
 
 /// Removes what the policy does not keep, once the newest of `own` is committed. One of `own` goes
 /// only for newer ones of `own`. What others left counts where it is older than all of them; what
-/// lies between stays as long as they do, as nobody has verified it.
+/// lies between stays as long as they do, as nobody has verified it. Stops where `claim` does not
+/// hold any more.
 void prune_checkpoints(const std::filesystem::path& out, const RetentionPolicy& policy,
-                       const std::vector<std::string>& own);
+                       const std::vector<std::string>& own, const OutClaim& claim = {});
 
 }  // namespace tj::trainer

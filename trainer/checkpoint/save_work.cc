@@ -151,10 +151,10 @@ Result<SaveWork::State> SaveWork::commit() {
   }
   Manifest manifest = order_.manifest;
   manifest.files = digests_;
-  auto path = draft_->commit(manifest);
+  auto path = draft_->commit(manifest, order_.claim);
   if (!path) return path.error();
   path_ = *path;
-  prune_checkpoints(order_.out, order_.retention, order_.own);
+  prune_checkpoints(order_.out, order_.retention, order_.own, order_.claim);
   return State::committed;
 }
 

@@ -29,6 +29,7 @@ struct SaveOrder {
   Manifest manifest;  // without files
   RetentionPolicy retention;
   std::vector<std::string> own;  // OwnCheckpoints, this one included
+  OutClaim claim;                // whose the folder must be
   std::chrono::milliseconds others_max = kOtherWritersMax;
 };
 

@@ -8,6 +8,9 @@
 #include <algorithm>
 #include <csignal>
 
+#include "contract/launch_env.h"
+#include "contract/names.h"
+#include "contract/utf8.h"
 #include "trainer/check/nccl_lint.h"
 #include "trainer/checkpoint/folder.h"
 #include "trainer/comm/accelerator.h"
@@ -56,14 +59,29 @@ struct Inputs {
   std::optional<Failure> failure;
 };
 
-std::optional<Failure> check_out(const TrainPlan& plan) {
+/// Only the operator has attempts that may outlive each other; of a job it says the name.
+OutClaim claim_of(const ProcessEnv& env) {
+  if (!process_env(names::kEnvJobName)) return {};
+  return {.job_uid = with_invalid_utf8_replaced(env.job_uid), .attempt = env.attempt};
+}
+
+std::optional<Failure> claim(const TrainPlan& plan, const ProcessEnv& env) {
+  const auto claimed = claim_out(plan.out, claim_of(env));
+  if (claimed) return std::nullopt;
+  const bool is_superseded = claimed.error().code == Code::conflict;
+  return Failure{.exit_code = is_superseded ? exit_code::kBadConfig : exit_code::kInputOutput,
+                 .reason = is_superseded ? "Superseded" : "OutNotWritable",
+                 .message = describe(claimed.error())};
+}
+
+std::optional<Failure> check_out(const TrainPlan& plan, const ProcessEnv& env) {
   if (const auto prepared = prepare_out_folder(plan.out); !prepared) {
     return Failure{.exit_code = exit_code::kInputOutput,
                    .reason = "OutNotWritable",
                    .message = describe(prepared.error())};
   }
   const auto names = checkpoint_names(plan.out);
-  if (plan.resume || names.empty()) return std::nullopt;
+  if (plan.resume || names.empty()) return claim(plan, env);
   return Failure{.exit_code = exit_code::kBadConfig,
                  .reason = "OutInUse",
                  .message = "--out " + plan.out + " already holds " + names.front() +
@@ -118,7 +136,7 @@ Inputs open_inputs(TrainPlan& plan, const ProcessEnv& env) {
   Inputs inputs;
   inputs.failure = open_data(plan, inputs);
   if (!inputs.failure) inputs.failure = open_eval_data(plan, inputs);
-  if (!inputs.failure && env.rank == 0) inputs.failure = check_out(plan);
+  if (!inputs.failure && env.rank == 0) inputs.failure = check_out(plan, env);
   return inputs;
 }
 
@@ -225,7 +243,8 @@ LoopEnd train_joined(const JoinedRun& run) {
   auto& communicator = *run.joined.communicator;
   try {
     if (auto failure = agree(communicator, run.inputs.failure)) return {.failure = failure};
-    const auto sharing = prove_sharing(communicator, run.plan.out, run.env.node_name);
+    const auto sharing =
+        prove_sharing(communicator, run.plan.out, claim_of(run.env), run.env.node_name);
     auto rows = all_settings(run.plan, run.env, *run.inputs.source);
     rows.push_back(sharing.setting);
     if (run.threads) rows.push_back(*run.threads);
@@ -238,6 +257,7 @@ LoopEnd train_joined(const JoinedRun& run) {
                   .eval_source = run.inputs.eval_source ? &*run.inputs.eval_source : nullptr,
                   .communicator = communicator,
                   .sharing = sharing,
+                  .claim = claim_of(run.env),
                   .clock = run.clock,
                   .reporter = run.reporter});
   } catch (const PeerLostError& lost) {

@@ -32,6 +32,7 @@ class Loop {
         eval_source_(inputs.eval_source),
         comm_(inputs.communicator),
         sharing_(inputs.sharing),
+        claim_(inputs.claim),
         clock_(inputs.clock),
         reporter_(inputs.reporter),
         learner_(plan_, comm_, clock_) {}
@@ -52,9 +53,11 @@ class Loop {
   bool is_first() const { return comm_.rank() == 0; }
 
   std::optional<Failure> begin() {
-    const auto beginning = begin_from_checkpoint(
-        {.plan = plan_, .communicator = comm_, .data_tokens = source_.token_count()},
-        learner_.state());
+    const auto beginning = begin_from_checkpoint({.plan = plan_,
+                                                  .communicator = comm_,
+                                                  .claim = claim_,
+                                                  .data_tokens = source_.token_count()},
+                                                 learner_.state());
     if (beginning.failure) return beginning.failure;
     std::optional<std::int64_t> begun_at;
     if (beginning.manifest) begun_at = go_on_from(*beginning.manifest);
@@ -63,6 +66,7 @@ class Loop {
                     SavingOptions{.out = plan_.out,
                                   .retention = {.keep = plan_.keep, .keep_every = plan_.keep_every},
                                   .begun_at = begun_at,
+                                  .claim = claim_,
                                   .run_id = sharing_.run_id,
                                   .is_shared = sharing_.is_shared,
                                   .saves_midway = plan_.save_every > 0,
@@ -331,6 +335,7 @@ class Loop {
   const TokenSource* eval_source_;
   Communicator& comm_;
   const OutSharing& sharing_;
+  const OutClaim claim_;
   PhaseClock& clock_;
   Reporter& reporter_;
   Learner learner_;

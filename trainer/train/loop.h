@@ -3,6 +3,7 @@
 #pragma once
 #include <optional>
 
+#include "trainer/checkpoint/claim.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/data/token_source.h"
 #include "trainer/report/reporter.h"
@@ -19,6 +20,7 @@ struct LoopInputs {
   const TokenSource* eval_source;  // null: no evaluation
   Communicator& communicator;
   const OutSharing& sharing;
+  OutClaim claim;
   PhaseClock& clock;
   Reporter& reporter;
 };

@@ -37,11 +37,11 @@ Sight look(const fs::path& out, const std::string& run_id, int rank) {
 
 }  // namespace
 
-OutSharing prove_sharing(Communicator& communicator, const fs::path& out,
+OutSharing prove_sharing(Communicator& communicator, const fs::path& out, const OutClaim& claim,
                          const std::string& node_name) {
   const int rank = communicator.rank();
   const int world_size = communicator.world_size();
-  if (rank == 0) sweep_drafts(out);
+  if (rank == 0 && check_claim(out, claim)) sweep_drafts(out);
   OutSharing sharing{
       .run_id = shared_text(communicator, random_id(), 0),
       .is_shared = true,

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "trainer/checkpoint/claim.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/report/settings.h"
 
@@ -15,8 +16,9 @@ struct OutSharing {
   Setting setting;         // how it is said in the table
 };
 
-/// Collective. Rank 0 sweeps the drafts of dead runs, and leaves a file; the others look for it.
+/// Collective. Rank 0 sweeps the drafts of dead runs, while `claim` holds, and leaves a file; the
+/// others look for it.
 OutSharing prove_sharing(Communicator& communicator, const std::filesystem::path& out,
-                         const std::string& node_name);
+                         const OutClaim& claim, const std::string& node_name);
 
 }  // namespace tj::trainer

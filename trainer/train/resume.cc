@@ -85,11 +85,12 @@ Source find_newest(const TrainPlan& plan) {
 
 /// Rank 0's part, once the run goes on from an older one: not before, or the next attempt would
 /// take a folder of damaged checkpoints for one without any.
-std::vector<SetAside> set_all_aside(const TrainPlan& plan,
+std::vector<SetAside> set_all_aside(const ResumeInputs& inputs,
                                     const std::vector<DamagedCheckpoint>& newer) {
   std::vector<SetAside> result;
   for (const auto& damaged : newer) {
-    const auto as = set_aside(plan.out, damaged.name);
+    if (!check_claim(inputs.plan.out, inputs.claim)) return result;  // the first save says why
+    const auto as = set_aside(inputs.plan.out, damaged.name);
     say(as ? damaged.name + " is set aside as " + *as + ", and may be removed"
            : describe(as.error()));
     if (as) result.push_back({.damaged = damaged, .as = *as});
@@ -205,7 +206,7 @@ Beginning begin_from_checkpoint(const ResumeInputs& inputs, const StateTensors& 
   beginning.manifest = manifest_from(text).value();
   if (source.checkpoint) {
     beginning.checkpoint_path = source.checkpoint->folder.string();
-    beginning.set_aside = set_all_aside(inputs.plan, source.newer);
+    beginning.set_aside = set_all_aside(inputs, source.newer);
     say_where_it_goes_on(*source.checkpoint, inputs.data_tokens);
   }
   return beginning;

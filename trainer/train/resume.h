@@ -18,6 +18,7 @@ struct StateTensors;
 struct ResumeInputs {
   const TrainPlan& plan;
   Communicator& communicator;
+  OutClaim claim;
   std::int64_t data_tokens = 0;  // size of the text at hand
 };
 

@@ -46,7 +46,8 @@ class Saving::Impl {
                                   .writers = writers(),
                                   .manifest = manifest,
                                   .retention = options_.retention,
-                                  .own = own_.names()},
+                                  .own = own_.names(),
+                                  .claim = options_.claim},
                         .groups = groups_,
                         .staging = staging_,
                         .on_committed = [this](const SaveReport& report) { tell(report); }});
@@ -146,8 +147,10 @@ void Saving::step_took(double seconds) { impl_->step_took(seconds); }
 std::string Saving::last_path() const { return impl_->last_path(); }
 
 Failure save_failure(std::int64_t step, const Error& error) {
-  return {.exit_code = exit_code::kInputOutput,
-          .reason = "SaveFailed",
+  // A claim that is lost stays so; what else fails may go well in another attempt.
+  const bool is_superseded = error.code == Code::conflict;
+  return {.exit_code = is_superseded ? exit_code::kBadConfig : exit_code::kInputOutput,
+          .reason = is_superseded ? "Superseded" : "SaveFailed",
           .message = "step " + std::to_string(step) + " could not be saved: " + describe(error)};
 }
 

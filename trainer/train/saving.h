@@ -20,10 +20,11 @@ struct SavingOptions {
   std::filesystem::path out;
   RetentionPolicy retention;
   std::optional<std::int64_t> begun_at;  // step of the checkpoint that the run went on from
-  std::string run_id;                    // the same on all ranks of this run
-  bool is_shared = false;                // all ranks write, else rank 0 alone
-  bool saves_midway = false;             // not only at the end, when there is nothing to disturb
-  Reporter& reporter;                    // hears what a save cost
+  OutClaim claim;
+  std::string run_id;         // the same on all ranks of this run
+  bool is_shared = false;     // all ranks write, else rank 0 alone
+  bool saves_midway = false;  // not only at the end, when there is nothing to disturb
+  Reporter& reporter;         // hears what a save cost
 };
 
 class Saving {
@@ -55,7 +56,7 @@ class Saving {
   std::unique_ptr<Impl> impl_;
 };
 
-/// SaveFailed, with the step and the cause.
+/// SaveFailed, or Superseded where --out is another attempt's, with the step and the cause.
 Failure save_failure(std::int64_t step, const Error& error);
 
 }  // namespace tj::trainer
