@@ -185,10 +185,11 @@ class ProgressServer::Impl {
 
 ProgressServer::ProgressServer(ProgressPages pages, std::function<void()> on_tick)
     : impl_(std::make_unique<Impl>(std::move(pages), std::move(on_tick))) {}
-ProgressServer::~ProgressServer() { impl_->stop(); }
+ProgressServer::~ProgressServer() { stop(); }
 Result<void> ProgressServer::listen(int port, bool on_all_addresses) {
   return impl_->listen(port, on_all_addresses);
 }
 void ProgressServer::start() { impl_->start(); }
+void ProgressServer::stop() { impl_->stop(); }
 
 }  // namespace tj::trainer

@@ -25,13 +25,14 @@ class ProgressServer {
 
   /// `on_tick` is called on the server's thread each kTick.
   ProgressServer(ProgressPages pages, std::function<void()> on_tick);
-  /// Ends the thread; a connection that is open is cut.
   ~ProgressServer();
 
   /// Listens at `port`, on all addresses or on 127.0.0.1. Fails with the port and the cause.
   Result<void> listen(int port, bool on_all_addresses);
   /// Starts the thread; last.
   void start();
+  /// Ends the thread; a connection that is open is cut.
+  void stop();
 
  private:
   class Impl;

@@ -157,6 +157,7 @@ class Reporter::Impl {
   void end(const std::optional<Failure>& failure) {
     watch({});
     if (!is_first() || !has_begun_ || std::exchange(has_ended_, true)) return;
+    server_.stop();  // the process may end at once: its thread must leave no file half done
     if (draws_bar_) draw_bar("");
     if (!failure) ledger_.finish();
     ledger_.write();

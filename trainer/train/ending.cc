@@ -1,11 +1,22 @@
 #include "trainer/train/ending.h"
 
+#include <unistd.h>
+
+#include "trainer/comm/deadline_guard.h"
 #include "trainer/report/last_words.h"
 #include "trainer/report/progress.h"
 
 namespace tj::trainer {
 
+[[noreturn]] void end_process(int code, const std::function<void()>& last_things) {
+  const DeadlineGuard guard(std::chrono::steady_clock::now() + kEndMax, [code] { ::_exit(code); });
+  last_things();
+  ::_exit(code);
+}
+
 int end_with(const Failure& failure, const ProcessEnv& env, std::optional<long long> step) {
+  const DeadlineGuard guard(std::chrono::steady_clock::now() + kEndMax,
+                            [&failure] { ::_exit(failure.exit_code); });
   const std::string rank = "rank " + std::to_string(env.rank);
   const bool is_named = env.world_size == 1 || failure.message.starts_with(rank + " ") ||
                         failure.message.starts_with(rank + ":");

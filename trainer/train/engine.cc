@@ -10,7 +10,6 @@
 
 #include "contract/launch_env.h"
 #include "contract/names.h"
-#include "contract/utf8.h"
 #include "trainer/check/nccl_lint.h"
 #include "trainer/checkpoint/folder.h"
 #include "trainer/comm/accelerator.h"
@@ -62,7 +61,7 @@ struct Inputs {
 /// Only the operator has attempts that may outlive each other; of a job it says the name.
 OutClaim claim_of(const ProcessEnv& env) {
   if (!process_env(names::kEnvJobName)) return {};
-  return {.job_uid = with_invalid_utf8_replaced(env.job_uid), .attempt = env.attempt};
+  return {.job_uid = env.job_uid, .attempt = env.attempt};
 }
 
 std::optional<Failure> claim(const TrainPlan& plan, const ProcessEnv& env) {
@@ -275,14 +274,24 @@ void lint_variables(const Accelerator& accelerator, const ProcessEnv& env) {
   for (const auto& line : lint_lines(process_variables(), lint_facts())) say_error(line);
 }
 
-int run(TrainPlan plan, const ProcessEnv& env) {
+/// The operator's last look may have been seconds ago: the last step is told by the last words.
+void say_finished(const LoopEnd& end, const ProcessEnv& env) {
+  write_last_words({.reason = "Finished",
+                    .message = "finished " + std::to_string(end.last_step) + " steps",
+                    .rank = env.rank,
+                    .step = end.last_step,
+                    .attempt = env.attempt});
+}
+
+[[noreturn]] void run(TrainPlan plan, const ProcessEnv& env) {
   const auto found = accelerator_for(plan, env);
   const Accelerator accelerator = found ? *found : Accelerator{.text = describe(found.error())};
-  plan.gpu = accelerator.gpu();
+  const auto settled = settle_device(plan, accelerator.gpu());
   lint_variables(accelerator, env);
   const auto threads = choose_threads(plan, env);
   Inputs inputs = open_inputs(plan, env);
   if (!found) inputs.failure = bad_config(found.error());
+  if (!settled) inputs.failure = bad_config(settled.error());
   const milliseconds patience = plan.rendezvous_timeout;
   const auto begun = steady_clock::now();
   PhaseClock clock;
@@ -293,8 +302,10 @@ int run(TrainPlan plan, const ProcessEnv& env) {
       }};
   auto met = rendezvous(env, accelerator, watch,
                         inputs.failure ? std::min(patience, kRendezvousAfterFailure) : patience);
-  if (const auto* const failure = std::get_if<Failure>(&met))
-    return end_with(inputs.failure.value_or(*failure), env, {});
+  if (const auto* const unmet = std::get_if<Failure>(&met)) {
+    const Failure failure = inputs.failure.value_or(*unmet);
+    end_process(failure.exit_code, [&] { end_with(failure, env, {}); });
+  }
   catch_stop_signals();  // from here on a rank that stops tells the others
   auto& joined = std::get<Joined>(met);
   say(join_line(env, duration<double>(steady_clock::now() - begun).count()));
@@ -311,18 +322,17 @@ int run(TrainPlan plan, const ProcessEnv& env) {
   const bool is_own =
       end.failure && !end.is_agreed && end.failure->exit_code != exit_code::kPeerLost;
   if (is_own) joined.watchdog->tell(*end.failure);
-  clock.enter(Phase::end);
-  joined.watchdog->stop();
-  if (end.is_agreed) joined.communicator->finish();
-  reporter.end(end.failure);
-  if (end.failure) return end_with(*end.failure, env, end.last_step);
-  // The operator's last look may have been seconds ago: the last step is told by the last words.
-  write_last_words({.reason = "Finished",
-                    .message = "finished " + std::to_string(end.last_step) + " steps",
-                    .rank = env.rank,
-                    .step = end.last_step,
-                    .attempt = env.attempt});
-  return exit_code::kDone;
+  end_process(end.failure ? end.failure->exit_code : exit_code::kDone, [&] {
+    clock.enter(Phase::end);
+    joined.watchdog->stop();
+    if (end.is_agreed) joined.communicator->finish();
+    reporter.end(end.failure);
+    if (end.failure) {
+      end_with(*end.failure, env, end.last_step);
+    } else {
+      say_finished(end, env);
+    }
+  });
 }
 
 /// Each step asks for the same large blocks again. As the allocator comes they go back to the
@@ -365,7 +375,7 @@ int run_engine(int argc, const char* const* argv) {
   name_origin(plan->settings, chosen->of_file);
   plan->notes = chosen->notes;
   try {
-    return run(*plan, env);
+    run(*plan, env);
   } catch (const std::exception& failure) {
     return end_with(
         {.exit_code = exit_code::kInternal, .reason = "Internal", .message = failure.what()}, env,

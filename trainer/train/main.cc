@@ -23,8 +23,8 @@ int main(int argc, char** argv) {
   const std::string_view command = argc > 1 ? argv[1] : "";
   const int skipped = command == "train" ? 1 : 0;
   silence_warnings_of_torch();
-  // Everything said is written, and everything saved is on the disk: the destructors of libtorch's
-  // threads and sockets could only be slow, or wait for a rank that is gone.
+  // Everything said is written, and everything saved is on the disk: static destructors could only
+  // be slow. A run that met its other ranks has ended in end_process() already.
   ::_exit(command == "check" ? tj::trainer::run_check_engine()
                              : tj::trainer::run_engine(argc - skipped, argv + skipped));
 }

@@ -419,4 +419,14 @@ Result<void> settle_vocabulary(TrainPlan& plan, std::int64_t data_vocabulary) {
   return {};
 }
 
+Result<void> settle_device(TrainPlan& plan, std::optional<int> gpu) {
+  plan.gpu = gpu;
+  if (!gpu || plan.logical_shards == 0) return {};
+  return Error{.code = Code::invalid,
+               .message =
+                   "is not proved on a GPU, whose kernels may add in another order each "
+                   "time; --device cpu has the same bits, or the flag must go",
+               .subject = "--deterministic"};
+}
+
 }  // namespace tj::trainer

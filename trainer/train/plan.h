@@ -85,4 +85,8 @@ Result<TrainPlan> make_plan(const Flags& flags, int world_size,
 /// when a group matches no tensor of the model.
 Result<void> settle_vocabulary(TrainPlan& plan, std::int64_t data_vocabulary);
 
+/// The GPU that was found, or none. Fails with Code::invalid for what has been shown on the CPU
+/// only.
+Result<void> settle_device(TrainPlan& plan, std::optional<int> gpu);
+
 }  // namespace tj::trainer

@@ -112,6 +112,21 @@ TEST(TrainPlan, deterministic_cuts_the_batch_into_a_power_of_two) {
   EXPECT_EQ(make_plan(flags_with(), 1)->logical_shards, 0);
 }
 
+TEST(TrainPlan, deterministic_is_refused_on_a_gpu_until_its_bits_are_proved) {
+  auto plan = make_plan(flags_with({{"--deterministic", "true"}}), 1);
+  ASSERT_TRUE(plan);
+  EXPECT_TRUE(settle_device(*plan, std::nullopt));
+  const auto settled = settle_device(*plan, 0);
+  ASSERT_FALSE(settled);
+  EXPECT_EQ(describe(settled.error()),
+            "--deterministic: is not proved on a GPU, whose kernels may add in another order each "
+            "time; --device cpu has the same bits, or the flag must go");
+  auto other = make_plan(flags_with(), 1);
+  ASSERT_TRUE(other);
+  EXPECT_TRUE(settle_device(*other, 0));
+  EXPECT_EQ(other->gpu, 0);
+}
+
 TEST(TrainPlan, deterministic_refuses_what_its_tree_can_not_hold) {
   const Flags flags{{"--deterministic", "true"}, {"--batch-size", "48"}};
   const auto with = [&](Flags more) {
