@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "contract/outcome.h"
+#include "contract/utf8.h"
 
 namespace tj::trainer {
 namespace {
@@ -64,9 +65,9 @@ Severity severity_of_exit(int code) {
 nlohmann::json to_json(const Finding& finding) {
   nlohmann::json document{{"severity", to_string(finding.severity)},
                           {"check", finding.check},
-                          {"found", finding.found},
-                          {"advice", finding.advice}};
-  if (!finding.where.empty()) document["where"] = finding.where;
+                          {"found", with_invalid_utf8_replaced(finding.found)},
+                          {"advice", with_invalid_utf8_replaced(finding.advice)}};
+  if (!finding.where.empty()) document["where"] = with_invalid_utf8_replaced(finding.where);
   return document;
 }
 

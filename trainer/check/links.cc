@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "contract/utf8.h"
+
 namespace tj::trainer {
 namespace {
 using enum Severity;
@@ -76,8 +78,9 @@ int number_in(const nlohmann::json& document, const char* name) {
 nlohmann::json to_json(const WorkerFacts& facts) {
   auto findings = nlohmann::json::array();
   for (const Finding& finding : facts.findings) findings.push_back(to_json(finding));
-  return {{"worker", facts.index},        {"node", facts.node},   {"trainer", facts.trainer},
-          {"libtorch", facts.libtorch},   {"build", facts.build}, {"interface", facts.interface},
+  return {{"worker", facts.index},        {"node", with_invalid_utf8_replaced(facts.node)},
+          {"trainer", facts.trainer},     {"libtorch", facts.libtorch},
+          {"build", facts.build},         {"interface", facts.interface},
           {"link_mbps", facts.link_mbps}, {"findings", findings}};
 }
 

@@ -19,6 +19,16 @@ constexpr int kLowestNice = 19;
 /// process with it.
 void step_back() { (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLowestNice); }
 
+/// A save must not end the process, whatever it calls: on its thread nobody would catch.
+template <typename Work>
+auto caught(const Work& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const std::exception& failure) {
+    return Error{.code = Code::internal, .message = failure.what(), .subject = {}};
+  }
+}
+
 }  // namespace
 
 bool is_in_parts(std::span<const StateGroup> groups) {
@@ -42,13 +52,7 @@ SaveJob::~SaveJob() {
 }
 
 void SaveJob::run(const std::stop_token& stop) {
-  if (!is_in_parts(inputs_.groups)) {
-    try {
-      copied_with(copy());
-    } catch (const std::exception& failure) {
-      copied_with(Error{.code = Code::internal, .message = failure.what(), .subject = {}});
-    }
-  }
+  if (!is_in_parts(inputs_.groups)) copied_with(caught([this] { return copy(); }));
   step_back();
   while (!stop.stop_requested() && turn()) {}
 }
@@ -136,12 +140,11 @@ void SaveJob::add_stall(std::chrono::duration<double> stall) {
 bool SaveJob::turn() {
   std::unique_lock lock(work_mutex_);
   if (is_over_) return false;
-  Result<SaveWork::State> state = SaveWork::State::busy;
-  try {
-    state = work_->advance();
-  } catch (const std::exception& failure) {
-    state = Error{.code = Code::internal, .message = failure.what(), .subject = {}};
-  }
+  const auto state = caught([this] {
+    auto reached = work_->advance();
+    if (reached && *reached == SaveWork::State::committed) report();
+    return reached;
+  });
   if (!state) {
     fail(state.error());
     return false;
@@ -149,10 +152,7 @@ bool SaveJob::turn() {
   const bool is_first = inputs_.order.writer == 0;
   if (*state == SaveWork::State::own_done) is_own_done_ = true;
   if (*state == SaveWork::State::own_done && !is_first) is_over_ = true;
-  if (*state == SaveWork::State::committed) {
-    report();
-    is_over_ = true;
-  }
+  if (*state == SaveWork::State::committed) is_over_ = true;
   lock.unlock();
   if (*state == SaveWork::State::waiting) {
     std::unique_lock pause(copy_mutex_);

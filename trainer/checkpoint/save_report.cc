@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "contract/utf8.h"
+
 namespace tj::trainer {
 using nlohmann::ordered_json;
 
@@ -16,7 +18,7 @@ std::string save_line(const SaveReport& report) {
 std::string save_json(const SaveReport& report) {
   const ordered_json document = {{"event", "checkpoint"},
                                  {"saved_step", report.step},
-                                 {"path", report.path.string()},
+                                 {"path", with_invalid_utf8_replaced(report.path.string())},
                                  {"stall_ms", report.stall_seconds * 1e3},
                                  {"written_seconds", report.written_seconds}};
   return document.dump();

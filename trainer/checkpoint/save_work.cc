@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "contract/utf8.h"
+
 namespace tj::trainer {
 namespace {
 namespace fs = std::filesystem;
@@ -160,7 +162,7 @@ Result<SaveWork::State> SaveWork::commit() {
 
 void leave_failure_note(const SaveOrder& order, const Error& error) noexcept {
   try {
-    const nlohmann::json note = {{"error", describe(error)}};
+    const nlohmann::json note = {{"error", with_invalid_utf8_replaced(describe(error))}};
     (void)write_note(draft_folder(order), order.writer, note.dump());
   } catch (const std::exception&) {
     return;  // rank 0 hears of it with the next step as well

@@ -4,14 +4,16 @@
 
 #include <cstring>
 
+#include "contract/utf8.h"
+
 namespace tj::trainer {
 namespace {
 constexpr std::int64_t kTextBytesMax = 2048;  // reason, newline, message; cut there
 
 at::Tensor text_tensor(const std::string& text) {
   auto tensor = torch::zeros({kTextBytesMax}, torch::kUInt8);
-  const auto bytes = std::min(text.size(), static_cast<std::size_t>(kTextBytesMax - 1));
-  std::memcpy(tensor.data_ptr(), text.data(), bytes);
+  const auto kept = utf8_prefix(text, static_cast<std::size_t>(kTextBytesMax - 1));
+  std::memcpy(tensor.data_ptr(), kept.data(), kept.size());
   return tensor;
 }
 

@@ -11,6 +11,7 @@
 
 #include "contract/launch_env.h"
 #include "contract/names.h"
+#include "contract/utf8.h"
 #include "trainer/watch/judge.h"
 #include "trainer/watch/process_state.h"
 
@@ -58,10 +59,14 @@ Peers::Peers(c10::intrusive_ptr<c10d::Store> store, int rank, int world_size,
     : store_(std::move(store)), rank_(rank), world_size_(world_size), loss_(std::move(loss)) {}
 
 void Peers::introduce(const Introduction& self) {
-  const nlohmann::json words = {
-      {"machine", machine_id()}, {"node", self.node},           {"address", self.address},
-      {"device", self.device},   {"transport", self.transport}, {"why", self.why},
-      {"pid", ::getpid()}};
+  // What a driver or the loader says of a path may be no UTF-8.
+  const nlohmann::json words = {{"machine", machine_id()},
+                                {"node", self.node},
+                                {"address", with_invalid_utf8_replaced(self.address)},
+                                {"device", with_invalid_utf8_replaced(self.device)},
+                                {"transport", self.transport},
+                                {"why", with_invalid_utf8_replaced(self.why)},
+                                {"pid", ::getpid()}};
   store_->set("peer/" + std::to_string(rank_), bytes_of(words.dump()));
 }
 

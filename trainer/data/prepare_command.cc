@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "contract/utf8.h"
 #include "trainer/data/prepare.h"
 #include "trainer/launch/host.h"
 #include "trainer/report/last_words.h"
@@ -99,6 +100,7 @@ int run_prepare(const std::vector<std::string>& arguments) {
          .message = std::string(failure.what()) + "; `trainer prepare --help` lists the flags"},
         "");
   }
+  options.field = with_invalid_utf8_replaced(options.field);  // as the members of JSON are
   if (options.workers == 0) options.workers = usable_cores();
   catch_stop_signals();
   const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "contract/names.h"
+#include "contract/utf8.h"
 #include "trainer/launch/conventions.h"
 #include "trainer/launch/slurm.h"
 
@@ -166,6 +167,9 @@ Result<Identity> identify(const IdentityRequest& request) {
   id.attempt =
       env.integer_or({.name = names::kEnvAttempt, .what = "the attempt, from 0"}, {0, "default"});
   id = follow(request, env, std::move(id));
+  // They go into JSON, where only UTF-8 is right; a name that is none is nobody's address.
+  for (auto* const name : {&id.job_uid.value, &id.node_name.value})
+    *name = with_invalid_utf8_replaced(*name);
   require_countable(env, id);
   if (env.error()) return *env.error();
   id.is_ambiguous = may_count_processes(request, env, id);

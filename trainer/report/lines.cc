@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "contract/launch_env.h"
+#include "contract/utf8.h"
 #include "trainer/launch/unique_fd.h"
 
 namespace tj::trainer {
@@ -71,7 +72,8 @@ std::string stamped(std::string_view text) {
   return lines;
 }
 
-void speak(int descriptor, const std::string& line) {
+void speak(int descriptor, const std::string& said) {
+  const std::string line = with_invalid_utf8_replaced(said);
   auto& to = screen();
   const std::unique_lock lock(to.mutex, kTurnMax);
   const bool shares_line = lock.owns_lock() && !to.bar.empty();

@@ -1,6 +1,7 @@
 // What a rank says: whole lines on standard output and error, the same lines with a time in a file,
 // and on a terminal one line that is drawn anew below them. One event is one line is one write, so
-// that lines of several ranks never mix. Any thread may speak.
+// that lines of several ranks never mix. Any thread may speak; what is no UTF-8 (a path) is made
+// valid.
 #pragma once
 #include <filesystem>
 #include <string>

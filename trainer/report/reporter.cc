@@ -6,6 +6,7 @@
 
 #include "contract/launch_env.h"
 #include "contract/names.h"
+#include "contract/utf8.h"
 #include "trainer/report/ledger_file.h"
 #include "trainer/report/metrics_page.h"
 #include "trainer/report/progress_server.h"
@@ -31,6 +32,13 @@ double seconds_before(const PhaseClock& clock) {
 std::string attempt_heading(const ProcessEnv& env) {
   return "attempt " + std::to_string(env.attempt) + ", rank " + std::to_string(env.rank) + " of " +
          std::to_string(env.world_size) + " on node " + env.node_name + ": begins";
+}
+
+/// Its values may be paths, which are any bytes; who reads TensorBoard's files takes UTF-8 only.
+Setting valid(Setting row) {
+  return {.name = std::move(row.name),
+          .value = with_invalid_utf8_replaced(row.value),
+          .origin = with_invalid_utf8_replaced(row.origin)};
 }
 
 /// The port to listen at; absent: none.
@@ -69,6 +77,7 @@ class Reporter::Impl {
     table.push_back(log_setting_);
     table.push_back(port_setting_);
     table.push_back(open_tensorboard());
+    for (auto& row : table) row = valid(std::move(row));
     say(render_settings(table));
     table_ = std::move(table);
     draws_bar_ = is_terminal();
@@ -89,7 +98,7 @@ class Reporter::Impl {
                           {"attempt", env_.attempt},
                           {"at_step", step},
                           {"unix_seconds", unix_seconds()}};
-    if (!path.empty()) event["path"] = path;
+    if (!path.empty()) event["path"] = with_invalid_utf8_replaced(path);
     add_event(event);
   }
 
@@ -98,7 +107,7 @@ class Reporter::Impl {
     add_event({{"event", "damaged"},
                {"attempt", env_.attempt},
                {"checkpoint", aside.damaged.name},
-               {"cause", aside.damaged.cause},
+               {"cause", with_invalid_utf8_replaced(aside.damaged.cause)},
                {"set_aside_as", aside.as}});
   }
 
@@ -276,7 +285,7 @@ class Reporter::Impl {
     if (failure) {
       event["exit_code"] = failure->exit_code;
       event["reason"] = failure->reason;
-      event["message"] = failure->message;
+      event["message"] = with_invalid_utf8_replaced(failure->message);
     }
     add_event(event);
     ordered_json seconds;

@@ -8,6 +8,7 @@
 #include <limits>
 #include <sstream>
 
+#include "contract/utf8.h"
 #include "trainer/data/batch_reader.h"
 
 namespace tj::trainer {
@@ -93,9 +94,10 @@ class Reader {
     return given;
   }
 
-  void note(const std::string& name, std::string value, std::string origin) {
+  void note(const std::string& name, const std::string& value, std::string origin) {
     const std::string shown = name.starts_with("--") ? name.substr(2) : name;
-    settings.push_back({.name = shown, .value = std::move(value), .origin = std::move(origin)});
+    settings.push_back(
+        {.name = shown, .value = with_invalid_utf8_replaced(value), .origin = std::move(origin)});
   }
 
   void fail(const std::string& name, const std::string& value, const std::string& rule) {

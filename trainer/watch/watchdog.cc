@@ -368,7 +368,11 @@ class Watchdog::Impl {
   void write_down(const Failure& failure) {
     const auto written = std::make_shared<std::promise<void>>();
     std::thread([this, failure, written] {
-      write_down_(failure);
+      try {
+        write_down_(failure);
+      } catch (const std::exception&) {
+        // The cause goes on to the last words.
+      }
       written->set_value();
     }).detach();
     static_cast<void>(written->get_future().wait_for(kWriteDownMax));
