@@ -143,6 +143,14 @@ TEST(CheckReport, exit_codes_follow_the_worst) {
   EXPECT_EQ(severity_of_exit(78), fatal);
 }
 
+TEST(CheckReport, what_is_no_utf8_is_written_as_such) {
+  const Finding finding{
+      .severity = warn, .check = "c", .found = "r\xe9s", .advice = "\xff", .where = "\xc3"};
+  EXPECT_EQ(report_json(std::vector{finding})["findings"].dump(),
+            "[{\"advice\":\"\xef\xbf\xbd\",\"check\":\"c\",\"found\":\"r\xef\xbf\xbds\","
+            "\"severity\":\"warn\",\"where\":\"\xef\xbf\xbd\"}]");
+}
+
 TEST(CheckReport, what_is_written_is_read_again) {
   const LinkFacts facts = healthy(2);
   const auto worker = worker_facts_from_json(to_json(facts.workers[1]));

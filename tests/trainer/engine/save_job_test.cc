@@ -167,6 +167,18 @@ TEST(SaveJob, a_writer_that_never_comes_is_named_after_a_bound) {
             "rank 1: has not written its part within 0 s after rank 0");
 }
 
+TEST(SaveJob, what_whoever_is_told_throws_is_an_error_and_ends_nothing) {
+  const TemporaryFolder out;
+  State state;
+  StagingBuffer staging;
+  SaveJob job({.order = order_of(out.path(), 0, 1),
+               .groups = state.groups,
+               .staging = staging,
+               .on_committed = [](const SaveReport&) { throw std::runtime_error("no words"); }});
+  EXPECT_EQ(describe(job.finish().error()), "no words");
+  EXPECT_TRUE(newest_usable_checkpoint(out.path()).found);
+}
+
 TEST(SaveJob, an_out_folder_that_is_gone_is_an_error_with_its_name) {
   const TemporaryFolder folder;
   const auto file = folder.write("file", "");
