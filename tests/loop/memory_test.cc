@@ -100,7 +100,7 @@ nlohmann::json running_job(int job) {
 
 TEST(Memory, a_job_in_the_view_costs_few_kilobytes) {
   if (!kCountsBytes) GTEST_SKIP() << "the sanitizer's allocator does not count";
-  View view;
+  View view([] { return TimePoint{}; });
   const std::size_t before = bytes_in_use();
   for (int job = 0; job < 250; ++job) {
     view.apply(Resource::training_jobs, Upsert{running_job(job).dump()});
@@ -112,7 +112,7 @@ TEST(Memory, a_job_in_the_view_costs_few_kilobytes) {
 
 TEST(Memory, a_pod_in_the_view_costs_few_bytes) {
   if (!kCountsBytes) GTEST_SKIP() << "the sanitizer's allocator does not count";
-  View view;
+  View view([] { return TimePoint{}; });
   const std::size_t before = bytes_in_use();
   for (int job = 0; job < 250; ++job) {
     for (int rank = 0; rank < 8; ++rank)

@@ -102,8 +102,6 @@ void Invariants::check_new_pod(const PodFacts& pod) {
   if (job == nullptr || job->is_gone) return;
   require(pod.attempt <= job->attempt, "an attempt is in the status before its first pod",
           about(pod) + "; " + about(*job));
-  const bool has_succeeded = pod.attempt == job->attempt && job->succeeded_ranks.contains(pod.rank);
-  require(!has_succeeded, "a rank that has succeeded is not run again", about(pod));
 }
 
 void Invariants::check_removal(const PodFacts& pod) {
