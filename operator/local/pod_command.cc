@@ -91,19 +91,31 @@ Result<std::vector<EnvVar>> container_env(const Json& pod, const Json& container
   return env;
 }
 
+/// One part of a path, and no way out of its folder.
+bool is_file_name(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
+}
+
+/// Kubernetes asks the same of a subPath (pkg/apis/core/validation, validateLocalDescendingPath).
+bool descends(const std::filesystem::path& sub_path) {
+  return sub_path.is_relative() && std::ranges::find(sub_path, "..") == sub_path.end();
+}
+
 Result<std::string> volume_folder(const Json& pod, const std::string& volume_name,
                                   const LocalFacts& facts) {
   for (const Json& volume : array_at(object_at(pod, "spec"), "volumes")) {
     if (string_at(volume, "name") != volume_name) continue;
+    const auto own_folder = [&](const std::string& parent,
+                                const std::string& name) -> Result<std::string> {
+      if (is_file_name(name)) return facts.volumes_folder + "/" + parent + "/" + name;
+      return invalid("volume " + volume_name, "\"" + name + "\" can't be the name of a folder");
+    };
     if (volume.contains("hostPath")) return string_at(volume["hostPath"], "path");
-    if (volume.contains("emptyDir")) {
-      return facts.volumes_folder + "/" + string_at(object_at(pod, "metadata"), "name") + "/" +
-             volume_name;
-    }
-    if (volume.contains("persistentVolumeClaim")) {
-      return facts.volumes_folder + "/claims/" +
-             string_at(volume["persistentVolumeClaim"], "claimName");
-    }
+    if (volume.contains("emptyDir"))
+      return own_folder(string_at(object_at(pod, "metadata"), "name"), volume_name);
+    if (volume.contains("persistentVolumeClaim"))
+      return own_folder("claims", string_at(volume["persistentVolumeClaim"], "claimName"));
     return invalid("volume " + volume_name,
                    "local processes have emptyDir, hostPath and persistentVolumeClaim only; it is "
                    "none of them");
@@ -118,6 +130,10 @@ Result<std::vector<MountedFolder>> mounts_of(const Json& pod, const Json& contai
     auto folder = volume_folder(pod, string_at(mount, "name"), facts);
     if (!folder) return folder.error();
     const std::string sub_path = string_at(mount, "subPath");
+    if (!descends(sub_path)) {
+      return invalid("volumeMount " + string_at(mount, "name"),
+                     "its subPath is \"" + sub_path + "\"; it must be relative, without \"..\"");
+    }
     std::string path = string_at(mount, "mountPath");
     while (path.size() > 1 && path.back() == '/') path.pop_back();
     mounts.push_back({path, sub_path.empty() ? *folder : *folder + "/" + sub_path});
@@ -229,7 +245,10 @@ std::string find_program(const std::string& command, const std::string& path) {
 }
 
 Result<ProcessSpec> local_process(const Json& pod, const Json& container, const LocalFacts& facts) {
-  const std::string name = "container " + string_at(container, "name");
+  const std::string own_name = string_at(container, "name");
+  const std::string name = "container " + own_name;
+  if (!is_file_name(own_name))
+    return invalid(name, "\"" + own_name + "\" can't be the name of a file");
   if (array_at(container, "command").empty()) {
     return invalid(name,
                    "it has no command: here is no image whose entrypoint could run; set command");

@@ -10,6 +10,8 @@
 #include "operator/api/pod_json.h"
 #include "operator/api/read.h"
 #include "operator/local/free_port.h"
+#include "operator/local/pod_command.h"
+#include "operator/local/volume_folder.h"
 
 namespace tj {
 namespace {
@@ -257,9 +259,8 @@ Result<ProcessSpec> ProcessRunner::prepare(Run& run, const Json& container) {
   auto spec = local_process(run.pod, container, facts);
   if (!spec) return spec;
   for (const std::string& folder : spec->folders_to_make) {
-    if (fs::create_directories(folder, failure); failure) {
-      return not_started("cannot make the folder " + folder + " of a volume: " + failure.message());
-    }
+    const auto made = make_volume_folder(folder, facts.volumes_folder);
+    if (!made) return not_started(describe(made.error()));
   }
   return spec;
 }

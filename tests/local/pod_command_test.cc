@@ -120,6 +120,36 @@ TEST_F(LocalProcessTest, mounts_become_folders_in_command_variables_and_working_
             (std::vector<std::string>{"/out/volumes/p/empty", "/out/volumes/claims/disk/a"}));
 }
 
+TEST_F(LocalProcessTest, a_volume_can_not_leave_the_folder_of_the_volumes) {
+  const auto error_with = [&](const Json& volume, const Json& sub_path) {
+    pod["spec"]["volumes"] = Json::array({volume});
+    container()["volumeMounts"] = {
+        {{"name", volume["name"]}, {"mountPath", "/v"}, {"subPath", sub_path}}};
+    return error();
+  };
+  const Json scratch{{"name", "v"}, {"emptyDir", Json::object()}};
+  for (const char* name : {"..", ".", "", "a/b", "/etc", "../x"}) {
+    EXPECT_EQ(error_with({{"name", name}, {"emptyDir", Json::object()}}, ""),
+              "volume " + std::string(name) + ": \"" + name + "\" can't be the name of a folder");
+    EXPECT_EQ(error_with({{"name", "v"}, {"persistentVolumeClaim", {{"claimName", name}}}}, ""),
+              "volume v: \"" + std::string(name) + "\" can't be the name of a folder");
+  }
+  for (const char* path : {"..", "/etc", "a/..", "../a", "a/../../b"}) {
+    EXPECT_EQ(error_with(scratch, path), "volumeMount v: its subPath is \"" + std::string(path) +
+                                             "\"; it must be relative, without \"..\"");
+  }
+  for (const char* path : {"", "a", "a/b", "..a", "a..", "./a"})
+    EXPECT_EQ(error_with(scratch, path), "no error") << path;
+}
+
+TEST_F(LocalProcessTest, a_container_has_a_name_that_its_log_can_have) {
+  for (const char* name : {"", "..", "a/b", "/a"}) {
+    container()["name"] = name;
+    EXPECT_EQ(error(),
+              "container " + std::string(name) + ": \"" + name + "\" can't be the name of a file");
+  }
+}
+
 TEST_F(LocalProcessTest, what_no_process_can_have_is_refused_with_the_reason) {
   container().erase("command");
   EXPECT_EQ(

@@ -277,6 +277,21 @@ TEST_F(ProcessRunnerTest, an_empty_dir_is_empty_and_what_it_held_is_set_aside) {
   EXPECT_TRUE(fs::exists(folder / "volumes/a.previous/scratch/file"));
 }
 
+TEST_F(ProcessRunnerTest, a_link_that_an_earlier_run_left_does_not_lead_out_of_the_volumes) {
+  fs::create_directories(folder / "volumes/claims/disk");
+  fs::create_directories(folder / "elsewhere");
+  fs::create_directory_symlink(folder / "elsewhere", folder / "volumes/claims/disk/link");
+  Json pod = shell_pod("a", "echo ran");
+  pod["spec"]["volumes"] = {{{"name", "v"}, {"persistentVolumeClaim", {{"claimName", "disk"}}}}};
+  pod["spec"]["containers"][0]["volumeMounts"] = {
+      {{"name", "v"}, {"mountPath", "/v"}, {"subPath", "link/new"}}};
+  run_to_end(pod);
+  EXPECT_EQ(lines, std::vector<std::string>{});
+  EXPECT_FALSE(fs::exists(folder / "elsewhere/new"));
+  EXPECT_NE(status("a").dump().find("a link on the way leads to"), std::string::npos)
+      << status("a");
+}
+
 TEST_F(ProcessRunnerTest, a_line_without_end_is_told_in_pieces) {
   run_to_end(shell_pod("a", "head -c 150000 /dev/zero | tr '\\0' x; echo; printf 'cr\\r\\n'"));
   ASSERT_EQ(lines.size(), 4u);
