@@ -113,7 +113,8 @@ std::vector<PodCondition> conditions_of(const json& status) {
   return conditions;
 }
 
-/// The annotation of the job, else of its pods: a port, or "off". What is neither is off, too.
+/// The annotation of the job, else of its pods: a port, or "off". What is neither is off, too. In
+/// the network of a node the usual port may be anybody's: there only a given one is asked.
 std::optional<int> progress_port_of(const json& object) {
   const json& worker = object_at(object_at(object_at(object, "spec"), "replicaSpecs"), "Worker");
   for (const json* owner : {&object, &object_at(worker, "template")}) {
@@ -123,6 +124,9 @@ std::optional<int> progress_port_of(const json& object) {
     const auto port = parse_int(names::kAnnotationProgressPort, text, 1, 65535);
     return port ? std::optional(*port) : std::nullopt;
   }
+  const bool in_network_of_node =
+      bool_at(object_at(object_at(worker, "template"), "spec"), "hostNetwork");
+  if (in_network_of_node) return std::nullopt;
   return names::kProgressPortDefault;
 }
 

@@ -133,6 +133,21 @@ TEST(JobJson, reads_the_progress_port_of_the_job_then_of_its_pods) {
   }
 }
 
+TEST(JobJson, in_the_network_of_a_node_only_a_port_that_was_asked_for_is_read) {
+  const auto port_with = [](const json& host_network, const char* annotation) {
+    json object = kJob;
+    object["spec"]["replicaSpecs"]["Worker"]["template"]["spec"]["hostNetwork"] = host_network;
+    if (annotation != nullptr)
+      object["metadata"]["annotations"]["kubebrain.io/progress-port"] = annotation;
+    return job_from_json(object)->progress_port;
+  };
+  EXPECT_EQ(port_with(true, nullptr), std::nullopt) << "29600 of a node may be anybody's";
+  EXPECT_EQ(port_with(true, "29600"), 29600);
+  EXPECT_EQ(port_with(true, "off"), std::nullopt);
+  EXPECT_EQ(port_with(false, nullptr), 29600);
+  EXPECT_EQ(port_with("true", nullptr), 29600) << "the server refuses such a pod";
+}
+
 TEST(JobJson, tells_of_an_annotation_that_is_wrong) {
   json object = kJob;
   EXPECT_EQ(job_from_json(object)->annotation_error, std::nullopt);
