@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "trainer/checkpoint/json_integer.h"
 #include "trainer/checkpoint/shard_plan.h"
 
 namespace tj::trainer {
@@ -124,7 +125,7 @@ Result<Gpt2Config> with_config(Gpt2Config model, const fs::path& file) {
   if (!config.is_object()) return wrong(subject, "is not a JSON object (cut short?)");
   try {
     if (const auto fits = check_kind(config, subject); !fits) return fits.error();
-    const auto said = [&](const char* key) { return config.at(key).get<std::int64_t>(); };
+    const auto said = [&](const char* key) { return integer_of(config.at(key)); };
     model.heads = said("n_head");
     const std::tuple<const char*, std::int64_t, const char*> both[] = {
         {"n_layer", model.layers, "layers"},

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "trainer/checkpoint/json_integer.h"
 namespace tj::trainer {
 namespace {
 using nlohmann::ordered_json;
@@ -47,33 +48,33 @@ Result<Manifest> manifest_from(std::string_view text) {
   if (!document.is_object()) return unusable("is not a JSON object (cut short?)");
   Manifest manifest;
   try {
-    const int version = document.at("version").get<int>();
+    const int version = integer_of<int>(document.at("version"));
     if (version != kManifestVersion) {
       return unusable("is of version " + std::to_string(version) + "; this trainer reads version " +
                       std::to_string(kManifestVersion));
     }
-    manifest.step = document.at("step").get<std::int64_t>();
-    manifest.next_sample = document.at("next_sample").get<std::int64_t>();
-    manifest.optimizer_steps = document.at("optimizer_steps").get<std::int64_t>();
+    manifest.step = integer_of(document.at("step"));
+    manifest.next_sample = integer_of(document.at("next_sample"));
+    manifest.optimizer_steps = integer_of(document.at("optimizer_steps"));
     const auto& scale = document.at("loss_scale");
     manifest.loss_scale = {.scale = scale.at("scale").get<double>(),
-                           .good_steps = scale.at("good_steps").get<std::int64_t>()};
-    manifest.seed = document.at("seed").get<std::uint64_t>();
-    manifest.data_tokens = document.at("data_tokens").get<std::int64_t>();
+                           .good_steps = integer_of(scale.at("good_steps"))};
+    manifest.seed = integer_of<std::uint64_t>(document.at("seed"));
+    manifest.data_tokens = integer_of(document.at("data_tokens"));
     manifest.loss = document.at("loss").get<double>();
     const auto& model = document.at("model");
-    manifest.model = {.layers = model.at("layers").get<std::int64_t>(),
-                      .heads = model.at("heads").get<std::int64_t>(),
-                      .width = model.at("width").get<std::int64_t>(),
-                      .context = model.at("context").get<std::int64_t>(),
-                      .vocabulary = model.at("vocabulary").get<std::int64_t>()};
+    manifest.model = {.layers = integer_of(model.at("layers")),
+                      .heads = integer_of(model.at("heads")),
+                      .width = integer_of(model.at("width")),
+                      .context = integer_of(model.at("context")),
+                      .vocabulary = integer_of(model.at("vocabulary"))};
     const auto& numerics = document.at("numerics");
-    manifest.numerics = {.logical_shards = numerics.at("logical_shards").get<std::int64_t>(),
-                         .batch_size = numerics.at("batch_size").get<std::int64_t>(),
-                         .threads = numerics.at("threads").get<int>(),
+    manifest.numerics = {.logical_shards = integer_of(numerics.at("logical_shards")),
+                         .batch_size = integer_of(numerics.at("batch_size")),
+                         .threads = integer_of<int>(numerics.at("threads")),
                          .has_averages = numerics.at("has_averages").get<bool>()};
     for (const auto& [name, digest] : document.at("files").items()) {
-      manifest.files[name] = {.bytes = digest.at("bytes").get<std::int64_t>(),
+      manifest.files[name] = {.bytes = integer_of(digest.at("bytes")),
                               .sha256 = digest.at("sha256").get<std::string>()};
     }
   } catch (const nlohmann::json::exception& failure) {

@@ -13,6 +13,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "trainer/checkpoint/json_integer.h"
+
 namespace tj::trainer {
 namespace {
 namespace fs = std::filesystem;
@@ -42,7 +44,7 @@ Error malformed(const std::string& subject, std::string message) {
 }
 
 std::string header_text(std::span<const TensorBytes> tensors, const SafetensorsMetadata& metadata) {
-  ordered_json header;
+  ordered_json header = ordered_json::object();  // also where there is no tensor
   if (!metadata.empty()) header["__metadata__"] = metadata;
   std::size_t offset = 0;
   for (const auto& tensor : tensors) {
@@ -82,6 +84,18 @@ bool fills(std::vector<TensorBytes> tensors, std::span<const std::byte> data) {
     next += tensor.bytes.size();
   }
   return next == data.data() + data.size();
+}
+
+std::vector<std::int64_t> shape_of(const json& entry) {
+  std::vector<std::int64_t> shape;
+  for (const auto& extent : entry.at("shape")) shape.push_back(integer_of(extent));
+  return shape;
+}
+
+/// Where the tensor's bytes begin and end.
+std::pair<std::size_t, std::size_t> offsets_of(const json& entry) {
+  const json& offsets = entry.at("data_offsets");
+  return {integer_of<std::size_t>(offsets.at(0)), integer_of<std::size_t>(offsets.at(1))};
 }
 
 /// IEEE 754 binary16.
@@ -178,10 +192,10 @@ Result<void> SafetensorsFile::read_header(const std::string& subject) {
         continue;
       }
       TensorBytes tensor{.name = name,
-                         .shape = entry.at("shape").get<std::vector<std::int64_t>>(),
+                         .shape = shape_of(entry),
                          .bytes = {},
                          .dtype = entry.at("dtype").get<std::string>()};
-      const auto [begin, end] = entry.at("data_offsets").get<std::pair<std::size_t, std::size_t>>();
+      const auto [begin, end] = offsets_of(entry);
       const bool fits = begin <= end && end <= data.size();
       if (!fits || byte_count(tensor.dtype, tensor.shape) != end - begin)
         return malformed(subject, "tensor " + name + " is not " + tensor.dtype + " of its shape");

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "contract/utf8.h"
+#include "trainer/checkpoint/json_integer.h"
 
 namespace tj::trainer {
 namespace {
@@ -107,7 +108,7 @@ Result<bool> SaveWork::read_note(int writer) {
                    .subject = who};
     }
     for (const auto& [name, digest] : note.at("files").items()) {
-      digests_[name] = {.bytes = digest.at("bytes").get<std::int64_t>(),
+      digests_[name] = {.bytes = integer_of(digest.at("bytes")),
                         .sha256 = digest.at("sha256").get<std::string>()};
       const auto bytes = fs::file_size(draft_->folder() / name, failure);
       if (!failure && static_cast<std::int64_t>(bytes) == digests_[name].bytes) continue;

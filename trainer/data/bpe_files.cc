@@ -7,6 +7,7 @@
 
 #include "contract/utf8.h"
 #include "trainer/checkpoint/durable_file.h"
+#include "trainer/checkpoint/json_integer.h"
 
 namespace tj::trainer {
 namespace {
@@ -66,7 +67,7 @@ Result<void> add_id(const std::string& token, std::int64_t id, Spelled& spelled)
 
 Result<void> add_ids(const json& vocabulary, Spelled& spelled) {
   for (const auto& [token, id] : vocabulary.items()) {
-    if (const auto added = add_id(token, id.get<std::int64_t>(), spelled); !added) return added;
+    if (const auto added = add_id(token, integer_of(id), spelled); !added) return added;
   }
   return {};
 }
@@ -130,8 +131,8 @@ Result<Spelled> read_tokenizer_json(const fs::path& file) {
   const auto& model = document->at("model");
   if (const auto added = add_ids(model.at("vocab"), spelled); !added) return added.error();
   for (const auto& special : document->value("added_tokens", json::array())) {
-    const auto added = add_id(special.at("content").get<std::string>(),
-                              special.at("id").get<std::int64_t>(), spelled);
+    const auto added =
+        add_id(special.at("content").get<std::string>(), integer_of(special.at("id")), spelled);
     if (!added) return added.error();
   }
   for (const auto& merge : model.at("merges")) {

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "trainer/checkpoint/json_integer.h"
 namespace tj::trainer {
 namespace {
 using nlohmann::ordered_json;
@@ -30,14 +31,14 @@ PrepareIdentity identity_of(const ordered_json& json) {
   PrepareIdentity identity;
   json.at("tokenizer").get_to(identity.tokenizer);
   json.at("tokenizer_sha256").get_to(identity.tokenizer_sha256);
-  json.at("vocabulary").get_to(identity.vocabulary);
-  json.at("document_end").get_to(identity.document_end);
+  identity.vocabulary = integer_of(json.at("vocabulary"));
+  identity.document_end = integer_of(json.at("document_end"));
   json.at("format").get_to(identity.format);
   json.at("field").get_to(identity.field);
   json.at("val_fraction").get_to(identity.val_fraction);
-  json.at("part_bytes").get_to(identity.part_bytes);
-  json.at("input_files").get_to(identity.input_files);
-  json.at("input_bytes").get_to(identity.input_bytes);
+  identity.part_bytes = integer_of(json.at("part_bytes"));
+  identity.input_files = integer_of(json.at("input_files"));
+  identity.input_bytes = integer_of(json.at("input_bytes"));
   json.at("input_sha256").get_to(identity.input_sha256);
   return identity;
 }
@@ -61,8 +62,8 @@ std::vector<ShardEntry> shards_of(const ordered_json& json) {
   std::vector<ShardEntry> shards;
   for (const auto& entry : json.at("shards")) {
     shards.push_back({.file = entry.at("file").get<std::string>(),
-                      .tokens = entry.at("tokens").get<std::int64_t>(),
-                      .documents = entry.at("documents").get<std::int64_t>(),
+                      .tokens = integer_of(entry.at("tokens")),
+                      .documents = integer_of(entry.at("documents")),
                       .header_crc32 = entry.at("header_crc32").get<std::string>()});
   }
   return shards;
@@ -74,7 +75,7 @@ Result<ordered_json> document_from(std::string_view text) {
   if (!document.is_object()) return unusable("is not a JSON object (cut short?)");
   if (document.value("kind", "") != kKind)
     return unusable("has no \"kind\": \"" + std::string(kKind) + "\"");
-  const auto version = document.value("version", 0);
+  const auto version = document.contains("version") ? integer_of<int>(document["version"]) : 0;
   if (version != kVersion) {
     return unusable("is of version " + std::to_string(version) + "; this trainer reads version " +
                     std::to_string(kVersion));

@@ -37,7 +37,8 @@ bool is_number(std::string_view text) {
          text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// "001-003" -> 001, 002, 003; the width of the first number is kept. False when it is no range.
+/// "001-003" -> 001, 002, 003; the width of the first number is kept. False when it is no range, or
+/// there are too many numbers.
 bool append_range(std::string_view range, Names& numbers) {
   const auto dash = range.find('-');
   const auto low = range.substr(0, dash);
@@ -45,7 +46,8 @@ bool append_range(std::string_view range, Names& numbers) {
   if (!is_number(low) || !is_number(high)) return false;
   const int first = std::stoi(std::string(low));
   const int last = std::stoi(std::string(high));
-  if (last < first || static_cast<std::size_t>(last - first) >= kHostsMax) return false;
+  if (last < first || numbers.size() + static_cast<std::size_t>(last - first) >= kHostsMax)
+    return false;
   for (int number = first; number <= last; ++number) {
     std::string digits = std::to_string(number);
     if (digits.size() < low.size()) digits.insert(0, low.size() - digits.size(), '0');
@@ -71,11 +73,12 @@ Names expand_name(std::string_view name) {
       }
       end = close + 1;
     }
-    if (plain.find(']') != std::string_view::npos) return {};
+    if (plain.find(']') != std::string_view::npos || plain.size() > kHostBytesMax) return {};
     if (done.size() * numbers.size() > kHostsMax) return {};
     Names longer;
     for (const auto& head : done) {
       for (const auto& number : numbers) longer.push_back(head + std::string(plain) + number);
+      if (longer.back().size() > kHostBytesMax) return {};
     }
     done = std::move(longer);
     name.remove_prefix(end);

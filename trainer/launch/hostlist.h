@@ -8,7 +8,8 @@
 
 namespace tj::trainer {
 
-inline constexpr std::size_t kHostsMax = 65536;  // SLURM's own bound on nodes of a cluster
+inline constexpr std::size_t kHostsMax = 65536;    // SLURM's own bound on nodes of a cluster
+inline constexpr std::size_t kHostBytesMax = 253;  // RFC 1035, 2.3.4, as a text without the root
 
 /// Every host by name, in SLURM's order. Fails with Code::invalid, the subject left empty.
 Result<std::vector<std::string>> expand_hostlist(std::string_view text);

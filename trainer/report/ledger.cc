@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "trainer/checkpoint/json_integer.h"
+
 namespace tj::trainer {
 namespace {
 using nlohmann::ordered_json;
@@ -61,13 +63,13 @@ std::string ledger_json(const LedgerRecord& record) {
 Result<LedgerRecord> ledger_from(std::string_view text) {
   try {
     const auto document = ordered_json::parse(text);
-    LedgerRecord record{.attempt = document.at("attempt").get<int>(),
+    LedgerRecord record{.attempt = integer_of<int>(document.at("attempt")),
                         .updated_unix_seconds = document.at("updated_unix_seconds").get<double>(),
                         .is_finished = document.at("finished").get<bool>(),
                         .spending = spending_from(document.at("seconds")),
                         .marks = {}};
     for (const auto& mark : document.at("marks"))
-      record.marks[mark.at("at_step").get<std::int64_t>()] = spending_from(mark.at("seconds"));
+      record.marks[integer_of(mark.at("at_step"))] = spending_from(mark.at("seconds"));
     return record;
   } catch (const std::exception& failure) {
     return Error{.code = Code::invalid,

@@ -12,6 +12,8 @@ namespace tj::trainer {
 namespace {
 using nlohmann::ordered_json;
 constexpr std::int64_t kFileBytesMax = 1 << 20;
+constexpr int kDepthMax = 32;          // the keys that are known need four
+constexpr int kCountMax = 10'000'000;  // two of them times the ranks hold in 64 bits
 
 Error wrong(const std::string& key, std::string message) {
   return {.code = Code::invalid, .message = std::move(message), .subject = "--deepspeed: " + key};
@@ -186,18 +188,21 @@ class Reader {
     return set("scheduler.type", "--schedule", kind);
   }
 
-  static std::optional<std::int64_t> count(const ordered_json& document, const char* key) {
+  std::optional<std::int64_t> count(const ordered_json& document, const char* key) {
     const auto found = document.find(key);
     if (found == document.end() || !found->is_number()) return std::nullopt;
-    return static_cast<std::int64_t>(found->get<double>());
+    const auto number = found->get<double>();
+    if (std::abs(number) <= kCountMax) return static_cast<std::int64_t>(number);
+    fail(key, "is " + found->dump() + "; it must be at most " + std::to_string(kCountMax));
+    return std::nullopt;
   }
 
   /// DeepSpeed's rule: batch = micro-batch x accumulation x ranks, of which one may be missing.
   void settle_batch(const ordered_json& document) {
     const auto micro = count(document, "train_micro_batch_size_per_gpu");
-    if (!micro) return;
     const auto batch = count(document, "train_batch_size");
     const auto passes = count(document, "gradient_accumulation_steps");
+    if (!micro || error_) return;
     if (*micro < 1 || (passes && *passes < 1)) {
       fail("train_micro_batch_size_per_gpu", "and gradient_accumulation_steps must be from 1");
       return;
@@ -245,7 +250,15 @@ bool is_same(const std::string& one, const std::string& other) {
 }  // namespace
 
 Result<DeepSpeedConfig> deepspeed_config_from(std::string_view text, int world_size) {
-  const auto document = ordered_json::parse(text, nullptr, false);
+  bool is_too_deep = false;
+  const auto watch_depth = [&](int depth, nlohmann::json::parse_event_t, const ordered_json&) {
+    is_too_deep |= depth > kDepthMax;
+    return !is_too_deep;
+  };
+  const auto document = ordered_json::parse(text, watch_depth, false);
+  if (is_too_deep) {
+    return wrong("the file", "is nested more than " + std::to_string(kDepthMax) + " levels deep");
+  }
   if (!document.is_object()) return wrong("the file", "is not a JSON object (cut short?)");
   Reader reader(world_size);
   if (const auto error = reader.read(document)) return *error;

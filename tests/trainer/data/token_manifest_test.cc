@@ -42,6 +42,19 @@ TEST(TokenManifest, what_is_cut_short_or_of_another_kind_is_refused) {
   EXPECT_FALSE(token_manifest_from("{\"kind\": 7}"));
 }
 
+TEST(TokenManifest, a_number_that_is_not_whole_or_too_large_is_refused) {
+  const auto text = token_manifest_text(example());
+  const auto with = [&](const std::string& written, const std::string& value) {
+    auto changed = text;
+    const auto at = changed.find(written);
+    return changed.replace(at, written.size(), value);
+  };
+  EXPECT_FALSE(token_manifest_from(with("\"vocabulary\": 256", "\"vocabulary\": 1e300")));
+  EXPECT_FALSE(token_manifest_from(with("\"input_bytes\": 30", "\"input_bytes\": 30.5")));
+  EXPECT_FALSE(token_manifest_from(with("\"version\": 1", "\"version\": 4294967297")))
+      << "it would be cut to our version";
+}
+
 TEST(TokenManifest, the_first_difference_is_named) {
   auto other = example().made_from;
   EXPECT_EQ(difference(other, example().made_from), "");

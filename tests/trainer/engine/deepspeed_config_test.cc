@@ -67,6 +67,28 @@ TEST(DeepSpeedConfig, the_missing_one_of_three_batch_sizes_is_computed) {
   EXPECT_EQ(flags_of(R"({"train_batch_size": "auto"})"), Flags());
 }
 
+TEST(DeepSpeedConfig, a_batch_size_beyond_all_reason_is_refused) {
+  EXPECT_EQ(error_of(R"({"train_batch_size": 1e300, "train_micro_batch_size_per_gpu": 4})"),
+            "--deepspeed: train_batch_size: is 1e+300; it must be at most 10000000");
+  EXPECT_EQ(error_of(R"({"train_micro_batch_size_per_gpu": 9223372036854775807,
+                         "gradient_accumulation_steps": 9223372036854775807})"),
+            "--deepspeed: train_micro_batch_size_per_gpu: is 9223372036854775807; it must be at "
+            "most 10000000");
+}
+
+TEST(DeepSpeedConfig, a_file_that_nests_without_end_is_refused) {
+  const auto nested = [](const std::string& open, const std::string& close) {
+    std::string text = R"({"a": )";
+    for (int level = 0; level < 150'000; ++level) text += open;
+    text += "1";
+    for (int level = 0; level < 150'000; ++level) text += close;
+    return text + "}";
+  };
+  const char* const told = "--deepspeed: the file: is nested more than 32 levels deep";
+  EXPECT_EQ(error_of(nested(R"({"a":)", "}")), told);
+  EXPECT_EQ(error_of(nested("[", "]")), told);
+}
+
 TEST(DeepSpeedConfig, what_is_wrong_is_named) {
   EXPECT_EQ(error_of("{"), "--deepspeed: the file: is not a JSON object (cut short?)");
   EXPECT_EQ(error_of(R"({"gradient_clipping": "much"})"),

@@ -37,6 +37,21 @@ TEST(Manifest, another_version_is_refused_with_both_numbers) {
             "manifest.json: is of version 9; this trainer reads version 2");
 }
 
+TEST(Manifest, a_number_that_is_not_whole_or_too_large_is_refused) {
+  for (const char* value : {"-1e300", "1.5", "18446744073709551616", "\"7\"", "null"}) {
+    auto document = nlohmann::json::parse(manifest_text(example()));
+    document["step"] = nlohmann::json::parse(value);
+    const auto manifest = manifest_from(document.dump());
+    ASSERT_FALSE(manifest) << value;
+    EXPECT_NE(manifest.error().message.find("must be a whole number in its range"),
+              std::string::npos)
+        << manifest.error().message;
+  }
+  auto document = nlohmann::json::parse(manifest_text(example()));
+  document["version"] = (std::int64_t{1} << 32) + kManifestVersion;
+  EXPECT_FALSE(manifest_from(document.dump())) << "it would be cut to our version";
+}
+
 TEST(Manifest, the_config_is_one_of_a_gpt2) {
   const auto config = nlohmann::json::parse(hugging_face_config({.layers = 3}));
   EXPECT_EQ(config.at("model_type"), "gpt2");

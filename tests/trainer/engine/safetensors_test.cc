@@ -55,6 +55,14 @@ TEST(Safetensors, reads_back_what_it_wrote) {
   EXPECT_EQ(file->find("none"), nullptr);
 }
 
+TEST(Safetensors, a_file_without_tensors_reads_back) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(write_safetensors(folder.path() / "none", {}, {}));
+  const auto file = SafetensorsFile::open(folder.path() / "none");
+  ASSERT_TRUE(file) << describe(file.error());
+  EXPECT_TRUE(file->tensors().empty());
+}
+
 TEST(Safetensors, a_file_cut_anywhere_is_refused) {
   const TemporaryFolder folder;
   const fs::path path = write_example(folder);
@@ -74,6 +82,9 @@ TEST(Safetensors, lying_headers_are_refused) {
       R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,4]}})",
       R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
       R"({"a":{"dtype":"F32","shape":[1]}})",
+      R"({"a":{"dtype":"F32","shape":[1e300],"data_offsets":[0,4]}})",
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4.5]}})",
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[-1e300,4]}})",
       R"({})",
   };
   for (const std::string header : headers) {

@@ -32,6 +32,15 @@ TEST(Hostlist, what_is_no_list_is_refused_with_its_text) {
   }
 }
 
+TEST(Hostlist, a_short_text_can_not_ask_for_gigabytes) {
+  std::string ranges = "n[1-65536";
+  while (ranges.size() < 100'000) ranges += ",1-65536";  // 10^9 numbers
+  EXPECT_FALSE(expand_hostlist(ranges + "]"));
+  EXPECT_FALSE(expand_hostlist(std::string(100'000, 'n') + "[1-65536]"));
+  EXPECT_EQ(expand_hostlist("n[1-65536]")->size(), kHostsMax);
+  EXPECT_TRUE(expand_hostlist(std::string(kHostBytesMax, 'n')));
+}
+
 TEST(Hostlist, task_counts_repeat) {
   EXPECT_EQ(*expand_task_counts("8"), (std::vector<int>{8}));
   EXPECT_EQ(*expand_task_counts("8(x2),4"), (std::vector<int>{8, 8, 4}));
