@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "contract/utf8.h"
+
 namespace tj {
 namespace {
 
@@ -105,10 +107,17 @@ Json plain_scalar(const std::string& text, const YAML::Mark& mark) {
   return text;
 }
 
+/// What is written further, into JSON, must be UTF-8.
+const std::string& text_of(const YAML::Node& node) {
+  const std::string& text = node.Scalar();
+  if (valid_utf8_bytes(text) != text.size()) throw WrongYaml{node.Mark(), "this text is not UTF-8"};
+  return text;
+}
+
 Json scalar(const YAML::Node& node) {
   const std::string& tag = node.Tag();
   const bool is_text = tag == "!" || tag == "tag:yaml.org,2002:str";  // quoted, or said so
-  return is_text ? Json(node.Scalar()) : plain_scalar(node.Scalar(), node.Mark());
+  return is_text ? Json(text_of(node)) : plain_scalar(text_of(node), node.Mark());
 }
 
 class Converter {
@@ -140,7 +149,7 @@ class Converter {
       const YAML::Node& key = entry.first;
       const YAML::Node& value = entry.second;
       if (!key.IsScalar()) throw WrongYaml{key.Mark(), "a key must be a text"};
-      const std::string& name = key.Scalar();
+      const std::string& name = text_of(key);
       if (name == "<<" && key.Tag() != "!") {
         merge_sources(value, merged);
       } else if (object.contains(name)) {
