@@ -59,7 +59,8 @@ std::optional<ContainerExit> exit_of(const json& container_status) {
   return ContainerExit{.exit_code = number_at(terminated, "exitCode"),
                        .reason = string_at(terminated, "reason"),
                        .message = string_at(terminated, "message"),
-                       .finished_at = time_at(terminated, "finishedAt")};
+                       .finished_at = time_at(terminated, "finishedAt"),
+                       .started_at = time_at(terminated, "startedAt")};
 }
 
 /// A failed init container ends the pod before its main container ever ran: its exit is the pod's.
@@ -160,7 +161,7 @@ Result<TrainingJob> job_from_json(const json& object) {
   }
   const json& spec = object_at(object, "spec");
   const auto errors = validate_spec(job.meta.name, spec);
-  if (errors.empty()) job.spec = spec_from_json(spec);
+  job.spec = spec_from_json(spec);
   if (!errors.empty()) job.spec_error = describe(errors.front());
   const auto annotation_errors = validate_annotations(object);
   if (!annotation_errors.empty()) job.annotation_error = describe(annotation_errors.front());

@@ -9,8 +9,9 @@
 namespace tj {
 
 /// Reads a TrainingJob. Unknown fields in the spec are an error only in `validate_manifest`
-/// (api/validate.h); a spec that can't be read at all is kept in `spec_error`, so that its job can
-/// be failed with a reason. Fails with Code::invalid only when the object has no name.
+/// (api/validate.h); what else is wrong with a spec is kept in `spec_error`, so that its job can be
+/// failed with a reason, or go on with the nearest that is allowed. Fails with Code::invalid only
+/// when the object has no name.
 Result<TrainingJob> job_from_json(const nlohmann::json& object);
 
 /// The body of a merge patch on the status subresource: absent optionals are null, which deletes

@@ -25,6 +25,7 @@ struct Required {};  // it can't be left out
 
 inline constexpr long long kDaySeconds = 86'400;
 inline constexpr long long kYearSeconds = 31'536'000;
+inline constexpr Bounds kWorkers{.min = 1, .max = 10'000};
 inline constexpr Bounds kDeadlineSeconds{.min = 1, .max = kYearSeconds};
 inline constexpr Bounds kNodeSeconds{.min = 0, .max = kDaySeconds};
 inline constexpr Bounds kMatchers{.min = 1, .max = 64};
@@ -43,6 +44,7 @@ void visit_fields(RunPolicy& policy, Visit&& visit) {
         Bounds{.min = 0, .max = kYearSeconds});
   visit("cleanPodPolicy", policy.clean_pods);
   visit("maxRestarts", policy.max_restarts, Bounds{.min = 0, .max = 1000});
+  visit("restartBackoffSeconds", policy.restart_backoff, Bounds{.min = 0, .max = 300});
   visit("restartBudgetResetSeconds", policy.restart_budget_reset, kDeadlineSeconds);
   visit("restartBudgetResetOnProgress", policy.resets_budget_on_progress);
   visit("heartbeatTimeoutSeconds", policy.heartbeat_timeout, Bounds{.min = 10, .max = kDaySeconds});

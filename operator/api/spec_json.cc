@@ -1,5 +1,6 @@
 #include "operator/api/spec_json.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "operator/api/policy_fields.h"
@@ -26,8 +27,9 @@ struct FieldReader {
 
   void operator()(const char* name, bool& value) const { value = bool_at(object, name, value); }
   template <field::WholeNumber Number>
-  void operator()(const char* name, Number& value, Bounds) const {
-    if (const auto number = maybe_number_at<long long>(object, name)) assign(value, *number);
+  void operator()(const char* name, Number& value, Bounds bounds) const {
+    const auto number = maybe_number_at<long long>(object, name);
+    if (number) assign(value, std::clamp(*number, bounds.min, bounds.max));
   }
   void operator()(const char* name, std::string& value, Bounds) const {
     const std::string text = string_at(object, name);
@@ -68,7 +70,8 @@ struct FieldReader {
 JobSpec spec_from_json(const json& spec) {
   const json& worker = object_at(object_at(spec, "replicaSpecs"), "Worker");
   JobSpec result;
-  result.worker_count = number_at(worker, "replicas", result.worker_count);
+  const auto worker_count = number_at<long long>(worker, "replicas", result.worker_count);
+  assign(result.worker_count, std::clamp(worker_count, field::kWorkers.min, field::kWorkers.max));
   result.pod_template_json = object_at(worker, "template").dump();
   if (spec.is_object()) visit_fields(result, FieldReader{spec});
   return result;

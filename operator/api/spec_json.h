@@ -1,4 +1,5 @@
-// The spec of a TrainingJob from JSON that validate.h has passed. Callers outside api/ use json.h.
+// The spec of a TrainingJob from JSON. What validate.h would refuse is read as the nearest value
+// that is allowed, or as left out. Callers outside api/ use json.h.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 

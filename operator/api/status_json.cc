@@ -145,11 +145,15 @@ json to_json(const TroubledRank& trouble) {
 }
 
 NodeFailures node_failures_from_json(const json& object) {
-  return {.node = string_at(object, "node"), .count = number_at(object, "count")};
+  return {.node = string_at(object, "node"),
+          .count = number_at(object, "count"),
+          .refused_time = time_at(object, "refusedTime")};
 }
 
 json to_json(const NodeFailures& failures) {
-  return {{"node", failures.node}, {"count", failures.count}};
+  json object{{"node", failures.node}, {"count", failures.count}};
+  if (failures.refused_time) object["refusedTime"] = format_time(*failures.refused_time);
+  return object;
 }
 
 template <typename T>
@@ -184,6 +188,8 @@ JobStatus status_from_json(const json& object) {
           .restarts_counted = number_at(object, "restartsCounted"),
           .restarts_uncounted = number_at(object, "restartsUncounted"),
           .restart_step = maybe_number_at<long long>(object, "restartStep"),
+          .quick_restarts = number_at(object, "quickRestarts"),
+          .furthest_step = maybe_number_at<long long>(object, "furthestStep"),
           .node_failures = list_at(object, "nodeFailures", node_failures_from_json),
           .excluded_nodes = list_at(object, "excludedNodes", text_of),
           .last_exclusion_time = time_at(object, "lastExclusionTime"),
@@ -215,6 +221,8 @@ json to_json(const JobStatus& status) {
           {"restartsCounted", status.restarts_counted},
           {"restartsUncounted", status.restarts_uncounted},
           {"restartStep", value_or_null(status.restart_step)},
+          {"quickRestarts", status.quick_restarts},
+          {"furthestStep", value_or_null(status.furthest_step)},
           {"nodeFailures", list_of(status.node_failures)},
           {"excludedNodes", status.excluded_nodes},
           {"lastExclusionTime", time_or_null(status.last_exclusion_time)},

@@ -99,6 +99,7 @@ struct RunPolicy {
   std::optional<std::chrono::seconds> heartbeat_timeout;  // absent: a hang is not looked for
   CleanPods clean_pods = CleanPods::running;
   int max_restarts = 3;
+  std::chrono::seconds restart_backoff{10};  // before a restart, doubled each time in a row
   RestartScope restart_scope = RestartScope::gang;
   std::string managed_by = names::kManager;
   bool operator==(const RunPolicy&) const = default;
@@ -201,6 +202,7 @@ struct LastCheckpoint {
 struct NodeFailures {
   std::string node;
   int count = 0;
+  std::optional<TimePoint> refused_time;  // when it last refused a pod, of what counts
   bool operator==(const NodeFailures&) const = default;
 };
 
@@ -222,15 +224,17 @@ struct JobStatus {
   // The attempt: one number for the whole gang, and what its pods are made from. It counts up with
   // each restart, resize and resumption; it never goes back.
   int attempt = 0;
-  int world_size = 0;         // of this attempt; 0: not recorded yet
-  std::string template_hash;  // of what its pods are made from
-  std::optional<TimePoint> attempt_start_time;
-  std::optional<TimePoint> running_time;  // all its workers have run since
+  int world_size = 0;                           // of this attempt; 0: not recorded yet
+  std::string template_hash;                    // of what its pods are made from
+  std::optional<TimePoint> attempt_start_time;  // still to come: until then it waits
+  std::optional<TimePoint> running_time;        // all its workers have run since
 
   int restarts = 0;
   int restarts_counted = 0;               // since they were earned back: maxRestarts bounds them
   int restarts_uncounted = 0;             // those that leave maxRestarts alone
   std::optional<long long> restart_step;  // where the run was at the last of these
+  int quick_restarts = 0;  // in a row, after attempts that ran shortly and came no further
+  std::optional<long long> furthest_step;  // where the run has been at any restart
   std::vector<NodeFailures> node_failures;
   std::vector<std::string> excluded_nodes;
   std::optional<TimePoint> last_exclusion_time;  // of the last of these
@@ -253,8 +257,8 @@ struct TrainingJob {
   ObjectMeta meta;
   JobSpec spec;
   JobStatus status;
-  /// The spec can't be read (a field's path and what is wrong with it): the job fails with reason
-  /// Invalid.
+  /// What is wrong with the spec (a field's path, and what): a job that has no status yet fails
+  /// with reason Invalid.
   std::optional<std::string> spec_error;
   /// An annotation that can't be read, and what is wrong with it: the job runs as if it said "off".
   std::optional<std::string> annotation_error;
@@ -271,6 +275,7 @@ struct ContainerExit {
   std::string reason;   // Completed, Error, OOMKilled, ...
   std::string message;  // the termination message
   std::optional<TimePoint> finished_at;
+  std::optional<TimePoint> started_at;
   bool operator==(const ContainerExit&) const = default;
 };
 

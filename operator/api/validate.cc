@@ -25,7 +25,6 @@ using field::shown;
 using field::UnknownFields;
 using nlohmann::json;
 
-constexpr Bounds kWorkers{.min = 1, .max = 10000};
 constexpr Bounds kContainers{.min = 1, .max = 64};
 constexpr Bounds kInitContainers{.min = 0, .max = 64};
 constexpr int kPortMax = 65535;
@@ -168,7 +167,7 @@ void check_replica_specs(FieldChecker& checker, const std::string& job_name,
   checker.check_known_fields(worker, kWorkerFields);
   const Field replicas = child(worker, "replicas");
   const auto worker_count =
-      replicas.value == nullptr ? 1 : checker.check_whole_number(replicas, kWorkers);
+      replicas.value == nullptr ? 1 : checker.check_whole_number(replicas, field::kWorkers);
   if (worker_count && !job_name.empty()) check_name_length(checker, job_name, *worker_count);
   check_template(checker, child(worker, "template"));
 }

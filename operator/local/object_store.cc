@@ -60,6 +60,18 @@ Result<Json> ObjectStore::create(Resource resource, const std::string& ns, Json 
   return commit(resource, nullptr, std::move(object));
 }
 
+Result<Json> ObjectStore::restore(Resource resource, Json object) {
+  const ObjectKey key = key_of(object);
+  if (find(resource, key) != nullptr) return already_exists(resource, key);
+  const std::string uid = string_at(object.at("metadata"), "uid");
+  // One that is counted here must not be given again.
+  if (uid.starts_with(options_.uid_prefix)) {
+    const auto number = std::stoull(uid.substr(options_.uid_prefix.size()), nullptr, 16);
+    uids_given_ = std::max<std::uint64_t>(uids_given_, number);
+  }
+  return commit(resource, nullptr, std::move(object));
+}
+
 Result<Json> ObjectStore::get(Resource resource, const ObjectKey& key) const {
   const ObjectPtr* found = find(resource, key);
   if (found == nullptr) return not_found(resource, key);

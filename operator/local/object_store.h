@@ -65,6 +65,8 @@ class ObjectStore {
   /// POST. An empty `ns` takes the object's own, else "default"; nodes have none.
   /// `metadata.generateName` is served.
   Result<Json> create(Resource resource, const std::string& ns, Json object);
+  /// Puts back an object as it was when it was saved, with its uid, generation and status.
+  Result<Json> restore(Resource resource, Json object);
   Result<Json> get(Resource resource, const ObjectKey& key) const;
   /// PUT: metadata and spec; the status stays as it is. A stale metadata.resourceVersion is a
   /// conflict. Not modelled: a Lease that is not there is created by a real server.

@@ -82,12 +82,13 @@ class Metrics::Impl {
           .Help("Time from the start of a job to all its workers running.")
           .Register(registry)
           .Add({}, kStartBuckets);
-  prometheus::Histogram& restart_seconds =
-      prometheus::BuildHistogram()
-          .Name("trainingjob_restart_seconds")
-          .Help("Time from the end of an attempt to all workers of the next one running.")
-          .Register(registry)
-          .Add({}, kStartBuckets);
+  prometheus::Histogram& restart_seconds = prometheus::BuildHistogram()
+                                               .Name("trainingjob_restart_seconds")
+                                               .Help(
+                                                   "Time from the start of a later attempt, its "
+                                                   "back-off over, to all its workers running.")
+                                               .Register(registry)
+                                               .Add({}, kStartBuckets);
   prometheus::Gauge& stuck_terminating =
       prometheus::BuildGauge()
           .Name("trainingjob_stuck_terminating")

@@ -85,16 +85,17 @@ ObjectMeta read_meta(Reader& in) {
 void write(Writer& out, const std::optional<ContainerExit>& exit) {
   out.number(exit ? 1 : 0);
   if (!exit) return;
-  const auto& [code, reason, message, finished_at] = *exit;
+  const auto& [code, reason, message, finished_at, started_at] = *exit;
   out.number(code);
   out.text(reason);
   out.text(message);
   out.time(finished_at);
+  out.time(started_at);
 }
 
 std::optional<ContainerExit> read_exit(Reader& in) {
   if (in.number() == 0) return std::nullopt;
-  return ContainerExit{in.as<int>(), in.text(), in.text(), in.time()};
+  return ContainerExit{in.as<int>(), in.text(), in.text(), in.time(), in.time()};
 }
 
 void write(Writer& out, const std::vector<PodCondition>& conditions) {

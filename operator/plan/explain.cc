@@ -16,9 +16,6 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-/// "12:04:05Z": the day is in the condition's own time.
-std::string clock_text(TimePoint time) { return format_time(time).substr(11); }
-
 /// What the main container asks of `resource`; empty if it does not say.
 std::string requested(const TrainingJob& job, const std::string& resource) {
   const json pod_template = json::parse(job.spec.pod_template_json, nullptr, false);
@@ -114,6 +111,8 @@ std::string describe_next_step(const Gang& gang, int rank) {
 }
 
 }  // namespace
+
+std::string clock_text(TimePoint time) { return format_time(time).substr(11); }
 
 std::vector<TroubledRank> troubled_ranks(const Observed& observed, const Gang& gang) {
   std::vector<TroubledRank> list;

@@ -13,6 +13,9 @@ inline constexpr std::size_t kTroubledRanksMax = 16;
 /// A container that is created for longer than this is asked about: its pod alone doesn't tell.
 inline constexpr std::chrono::seconds kSilentStart{20};
 
+/// "12:04:05Z": the day is in the condition's own time.
+std::string clock_text(TimePoint time);
+
 /// Ranks whose pod says that it can't start, at most kTroubledRanksMax, by rank.
 std::vector<TroubledRank> troubled_ranks(const Observed& observed, const Gang& gang);
 

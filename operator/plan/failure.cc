@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "contract/outcome.h"
+#include "operator/plan/backoff.h"
 #include "operator/plan/explain.h"
 #include "operator/plan/progress.h"
 #include "operator/plan/reason.h"
@@ -79,6 +80,21 @@ FirstFailure describe_end(const Observed& observed, const Gang& gang, const Pod&
   return what;
 }
 
+/// The shell's codes for a command that can't be executed, or is not there (POSIX.1-2017, XCU
+/// 2.8.2).
+constexpr int kNotExecutable = 126;
+constexpr int kNotFound = 127;
+
+/// A job that has restarted once has had a command that could be run; a container without a start
+/// never ran.
+bool is_wrong_command(const Observed& observed, const Pod& pod) {
+  if (observed.job.status.restarts > 0 || !pod.exit) return false;
+  const auto& [code, reason, message, finished_at, started_at] = *pod.exit;
+  const bool says_so = code == kNotExecutable || code == kNotFound;
+  const bool has_run = started_at && (!finished_at || *finished_at - *started_at >= kCommandStart);
+  return says_so && !has_run;
+}
+
 FirstFailure lost_with_its_node(const Observed& observed, const Gang& gang, const Pod& pod) {
   const TimePoint since = *silent_since(observed, pod);
   FirstFailure what = failure(observed, gang, pod.worker_index, FailureCause::node_lost);
@@ -106,7 +122,8 @@ std::optional<Failure> failure_of(const Observed& observed, const Gang& gang, in
     return Failure{lost_with_its_pod(observed, gang, rank), {}, false};
   }
   if (has_failed(*pod)) {
-    return Failure{describe_end(observed, gang, *pod), pod->conditions, is_collateral(*pod)};
+    return Failure{describe_end(observed, gang, *pod), pod->conditions, is_collateral(*pod),
+                   is_wrong_command(observed, *pod)};
   }
   const auto at = lost_at(observed, *pod);
   const bool is_lost = at && !has_ended(*pod) && observed.now >= *at;
@@ -152,6 +169,22 @@ bool matches(const FailureRule& rule, const Failure& failure) {
 bool is_crash(int signal) {
   constexpr std::array kCrashes = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS};
   return has(kCrashes, signal);
+}
+
+NodeFailures* find_node(std::vector<NodeFailures>& known, const std::string& node) {
+  const auto found = std::find_if(known.begin(), known.end(),
+                                  [&](const NodeFailures& each) { return each.node == node; });
+  return found != known.end() ? &*found : nullptr;
+}
+
+/// Too soon after one that counted.
+bool is_refused_again(const JobStatus& status, const FirstFailure& what, TimePoint now) {
+  return what.cause == FailureCause::pod_rejected &&
+         std::any_of(status.node_failures.begin(), status.node_failures.end(),
+                     [&](const NodeFailures& each) {
+                       return each.node == what.node && each.refused_time &&
+                              std::chrono::abs(now - *each.refused_time) < kRefusalInterval;
+                     });
 }
 
 FailureAction built_in_action(const FirstFailure& what) {
@@ -201,15 +234,19 @@ void blame_node(JobStatus& status, const FirstFailure& what, FailureAction actio
   const bool is_nodes_fault =
       what.cause == FailureCause::node_lost || what.cause == FailureCause::pod_rejected;
   if (what.node.empty() || !(by_rule || is_nodes_fault)) return;
+  if (!by_rule && is_refused_again(status, what, now)) return;
   auto& known = status.node_failures;
-  auto found = std::find_if(known.begin(), known.end(),
-                            [&](const NodeFailures& each) { return each.node == what.node; });
-  if (found == known.end()) {
+  NodeFailures* node = find_node(known, what.node);
+  if (node == nullptr) {
     if (known.size() == kNodesListedMax) known.erase(known.begin());
-    found = known.insert(known.end(), NodeFailures{what.node, 0});
+    node = &known.emplace_back(NodeFailures{.node = what.node, .count = 0, .refused_time = {}});
   }
-  ++found->count;
-  if (by_rule || found->count >= kNodeFailuresMax) {
+  ++node->count;
+  const bool is_refusal = what.cause == FailureCause::pod_rejected;
+  const bool is_first_refusal = is_refusal && !node->refused_time;
+  if (is_refusal) node->refused_time = now;
+  const bool has_had_its_chances = node->count >= kNodeFailuresMax && !is_first_refusal;
+  if (by_rule || has_had_its_chances) {
     list_bounded(status.excluded_nodes, what.node);
     status.last_exclusion_time = now;
   }
@@ -255,16 +292,24 @@ std::optional<Failure> find_first_failure(const Observed& observed, const Gang& 
   return first;
 }
 
-FailureAction action_for(const JobSpec& spec, const Failure& failure) {
-  for (const FailureRule& rule : spec.failure.rules) {
+bool is_disruption(const FirstFailure& what) {
+  return built_in_action(what) == FailureAction::restart_ignoring_budget;
+}
+
+FailureAction action_for(const Observed& observed, const Failure& failure) {
+  for (const FailureRule& rule : observed.job.spec.failure.rules) {
     if (matches(rule, failure)) return rule.action;
+  }
+  if (failure.is_wrong_command) return FailureAction::fail;
+  if (is_refused_again(observed.job.status, failure.what, observed.now)) {
+    return FailureAction::restart_ignoring_budget;
   }
   return built_in_action(failure.what);
 }
 
 JobStatus judge_failure(const Observed& observed, const Gang& gang, const Failure& failure) {
   const RunPolicy& policy = observed.job.spec.run;
-  const FailureAction action = action_for(observed.job.spec, failure);
+  const FailureAction action = action_for(observed, failure);
   JobStatus status = observed.job.status;
   status.succeeded_ranks = gang.succeeded;
   (void)take_progress(status, observed, gang, /*at_once=*/true);
@@ -272,7 +317,12 @@ JobStatus judge_failure(const Observed& observed, const Gang& gang, const Failur
   status.reason = reason_word(failure.what.cause);
   status.message = describe_first_failure(failure.what);
   status.phase = Phase::failed;
-  if (action == FailureAction::fail) return status;
+  if (action == FailureAction::fail) {
+    if (!failure.is_wrong_command) return status;
+    status.reason = reason::kWrongCommand;
+    status.message += "; its command can't be run, and a retry would end the same way";
+    return status;
+  }
   const bool counts = action != FailureAction::restart_ignoring_budget;
   if (has_earned_a_new_budget(observed, status)) status.restarts_counted = 0;
   if (counts && status.restarts_counted >= policy.max_restarts) {
@@ -297,6 +347,7 @@ JobStatus judge_failure(const Observed& observed, const Gang& gang, const Failur
   status.message += counts ? "; restart " + std::to_string(status.restarts_counted) + " of " +
                                  std::to_string(policy.max_restarts)
                            : "; restarting without counting it";
+  set_backoff(status, observed, failure.what);
   return status;
 }
 

@@ -15,6 +15,7 @@ struct Failure {
   FirstFailure what;
   std::vector<PodCondition> conditions;  // of its pod
   bool is_collateral = false;            // it blames a lost peer, and nobody else has failed
+  bool is_wrong_command = false;         // it could not even be started, in a first attempt
 };
 
 /// What every failure says: whose it is, where, and when it was found. Reason and message are the
@@ -27,13 +28,21 @@ FirstFailure failure(const Observed& observed, const Gang& gang, int rank, Failu
 std::optional<Failure> find_first_failure(const Observed& observed, const Gang& gang);
 
 /// The first of the job's rules that matches, else the built-in class (docs/trainingjob.md).
-FailureAction action_for(const JobSpec& spec, const Failure& failure);
+FailureAction action_for(const Observed& observed, const Failure& failure);
+
+/// It came from outside, and says nothing against the program.
+bool is_disruption(const FirstFailure& what);
 
 /// The job's status after the verdict on a failure: restarted as the next attempt, or failed.
 JobStatus judge_failure(const Observed& observed, const Gang& gang, const Failure& failure);
 
 inline constexpr int kUncountedRestartsMax = 1'000;  // months of preemptions; more is a loop
 inline constexpr int kNodeFailuresMax = 2;           // then the node is excluded
+/// What a node refuses within so long is one refusal: a node that has just come back does so until
+/// its device plug-in has registered.
+inline constexpr std::chrono::seconds kRefusalInterval{60};
+/// A container that ends so soon with 126 or 127 has not run its command.
+inline constexpr std::chrono::seconds kCommandStart{10};
 inline constexpr std::size_t kNodesListedMax = 16;
 
 }  // namespace tj

@@ -12,6 +12,8 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kComponent = "trainingjob-operator";
+// Goes up with each change of template_hash(): a hash of another version says nothing.
+const std::string kHashVersion = "v1-";
 // Any of these in the first container's limits counts as GPUs of a worker.
 constexpr const char* kGpuResources[] = {"nvidia.com/gpu", "amd.com/gpu"};
 
@@ -139,8 +141,11 @@ void keep_off(json& spec, const std::vector<std::string>& nodes) {
 
 std::string template_hash(const JobSpec& spec) {
   const std::string nproc = spec.nproc_per_node ? std::to_string(*spec.nproc_per_node) : "auto";
-  return hex(fnv1a(spec.pod_template_json + "|" + std::to_string(spec.master_port) + "|" + nproc));
+  return kHashVersion +
+         hex(fnv1a(spec.pod_template_json + "|" + std::to_string(spec.master_port) + "|" + nproc));
 }
+
+bool is_comparable_hash(const std::string& hash) { return hash.starts_with(kHashVersion); }
 
 std::string owned_selector() { return names::kLabelTrainingJob; }
 

@@ -31,8 +31,11 @@ nlohmann::json make_network_policy(const TrainingJob& job);
 /// Names what that allows; empty: the job wants none.
 std::string network_policy_hash(const TrainingJob& job);
 
-/// Names what the pods of an attempt are made from: another hash needs another attempt.
+/// Names what the pods of an attempt are made from: another hash needs another attempt. It begins
+/// with a version of its own, that of the way it is made.
 std::string template_hash(const JobSpec& spec);
+/// `hash` is comparable with those of template_hash(): the operator that wrote it counted alike.
+bool is_comparable_hash(const std::string& hash);
 
 /// An events.v1 core Event that says `event` about the job; `now` stamps it.
 nlohmann::json make_event(const TrainingJob& job, const PlannedEvent& event, TimePoint now);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "operator/plan/backoff.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/excluded_nodes.h"
 #include "operator/plan/explain.h"
@@ -59,13 +60,16 @@ void conclude(Plan& plan, const Verdict& verdict, const Observed& observed) {
     if (!status.completion_time) status.completion_time = observed.now;
     status.troubled_ranks.clear();
   }
-  set_conditions(status, observed.now);
+  set_conditions(status, observed.job, observed.now);
   const bool is_restart = before.restarts != status.restarts;
   const bool is_changed = before.phase != status.phase || before.reason != status.reason;
   const bool is_news = is_restart || (is_changed && !is_on_its_way(before, status));
   const bool is_warning =
       status.phase == Phase::failed || is_restart || observed.create_error.has_value();
   if (is_news) plan.events.push_back({is_warning, status.reason, status.message});
+  const Condition* invalid = find_invalid_spec(status);
+  const bool is_newly_invalid = invalid != nullptr && find_invalid_spec(before) == nullptr;
+  if (is_newly_invalid) plan.events.push_back({true, invalid->type, invalid->message});
   const auto& annotation_error = observed.job.annotation_error;
   if (before.reason.empty() && annotation_error)
     plan.events.push_back({true, "InvalidAnnotation", *annotation_error + "; taken as \"off\""});
@@ -117,6 +121,7 @@ void clean_pod(Plan& plan, const Observed& observed, const Pod& pod) {
 /// A terminal state is final: its workers are stopped and counted, and in time the job goes.
 Plan plan_finished(const Observed& observed, const Gang& gang) {
   Plan plan = plan_from(observed.job.status);
+  plan.status.observed_generation = observed.job.meta.generation;
   const JobStatus& status = observed.job.status;
   const auto ttl = observed.job.spec.run.ttl_after_finished;
   if (ttl && status.completion_time) {
@@ -145,6 +150,7 @@ void end_attempt(JobStatus& status) {
   status.world_size = 0;
   status.template_hash.clear();
   status.attempt_start_time.reset();
+  status.quick_restarts = 0;
   status.running_time.reset();
   status.troubled_ranks.clear();
   status.succeeded_ranks.clear();
@@ -179,7 +185,10 @@ Plan plan_suspended(const Observed& observed, const Gang& gang) {
 void keep_network_policy(Plan& plan, const Observed& observed, bool is_beginning) {
   const std::string wanted = network_policy_hash(observed.job);
   std::string& recorded = plan.status.network_policy_hash;
-  if (observed.network_policy_hash == wanted) recorded = wanted;
+  const bool is_put = observed.network_policy_hash == wanted;
+  // The policy of a gang that runs was put before its pods: by a version that put down no hash.
+  const bool is_taken_over = recorded.empty() && !is_beginning;
+  if (is_put || is_taken_over) recorded = wanted;
   if (wanted.empty()) {
     if (!recorded.empty()) plan.actions.push_back(DeleteNetworkPolicy{});
   } else if (is_beginning || recorded != wanted) {
@@ -191,6 +200,9 @@ void keep_network_policy(Plan& plan, const Observed& observed, bool is_beginning
 /// beside a foreign pod.
 void gather_gang(Plan& plan, const Observed& observed, const Gang& gang) {
   for (const Pod* pod : gang.leftover) remove_pod(plan, observed, *pod);
+  if (const auto begins = find_backoff(observed.job, observed.now)) {
+    return look_again_at(plan, *begins, observed.now);
+  }
   const bool is_beginning = missing_count(gang) == static_cast<int>(gang.by_rank.size());
   std::vector<Action> pods;
   for (int rank = 0; rank < static_cast<int>(gang.by_rank.size()); ++rank) {
@@ -269,14 +281,17 @@ void record_attempt(JobStatus& status, const Observed& observed) {
   if (!status.excluded_nodes.empty() && !status.last_exclusion_time) {
     status.last_exclusion_time = observed.now;
   }
-  if (status.template_hash.empty()) status.template_hash = template_hash(observed.job.spec);
+  // None yet, or one of another version of the operator: that is taken over, the gang runs on.
+  if (!is_comparable_hash(status.template_hash)) {
+    status.template_hash = template_hash(observed.job.spec);
+  }
 }
 
 bool is_other_than_recorded(const TrainingJob& job) {
   const JobStatus& status = job.status;
   const bool is_resized = status.world_size > 0 && status.world_size != job.spec.worker_count;
   const bool is_remade =
-      !status.template_hash.empty() && status.template_hash != template_hash(job.spec);
+      is_comparable_hash(status.template_hash) && status.template_hash != template_hash(job.spec);
   return is_resized || is_remade;
 }
 
@@ -321,7 +336,6 @@ void fail_or_restart(Plan& plan, const Observed& observed, const Gang& gang,
   plan.status.workers = counts;
   plan.status.ready_text = ready;
   if (plan.status.phase == Phase::restarting) {
-    plan.status.attempt_start_time = observed.now;
     plan.status.running_time.reset();
     plan.status.troubled_ranks.clear();
     plan.status.succeeded_ranks.clear();
@@ -477,7 +491,7 @@ Plan plan(const Observed& observed) {
   if (job.meta.deletion_time) return plan_leaving(observed);
   const Gang gang = gang_of(observed);
   if (is_terminal(job.status.phase)) return plan_finished(observed, gang);
-  if (job.spec_error) return plan_invalid(observed, gang);
+  if (job.spec_error && !may_break_rules(job)) return plan_invalid(observed, gang);
   const bool stays_suspended = job.spec.run.suspend && !has_reached_its_end(job, gang);
   return stays_suspended ? plan_suspended(observed, gang) : plan_active(observed, gang);
 }

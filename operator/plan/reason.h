@@ -19,6 +19,7 @@ inline constexpr const char* kInvalid = "Invalid";
 
 // A first failure: of a restart, or of the job's end.
 inline constexpr const char* kWorkerFailed = "WorkerFailed";
+inline constexpr const char* kWrongCommand = "WrongCommand";
 inline constexpr const char* kOOMKilled = "OOMKilled";
 inline constexpr const char* kDisrupted = "Disrupted";
 inline constexpr const char* kNodeLost = "NodeLost";

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -119,8 +120,25 @@ class Run(Story):
     def test_a_command_that_does_not_exist_is_named(self):
         result = self.tj("run", "-f", "no-such-command.yaml")
         self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stdout.splitlines()[-1], r"^job no-such-command: Failed \(WrongCommand\): worker \d on node .* failed "
+                         'first: exit code 127: command not found: "no-such-program" is in no folder of PATH; ')
+        self.assertNotIn("Restarting", result.stdout)
+
+    def test_a_script_that_does_not_exist_is_tried_once(self):
+        result = self.tj("run", "-f", "missing-script.yaml")
+        self.assertEqual(result.returncode, 1)
         self.assertTrue(result.stdout.splitlines()[-1].endswith(
-            "failed first: exit code 127: command not found: \"no-such-program\" is in no folder of PATH"), result.stdout)
+            "failed first: exit code 127: bash: /mnt/project/no-such-script.sh: No such file or directory; "
+            "its command can't be run, and a retry would end the same way"), result.stdout)
+        self.assertNotIn("Restarting", result.stdout)
+
+    def test_a_restart_that_waits_says_until_when(self):
+        began = time.monotonic()
+        result = self.tj("run", "-f", "fails-at-once.yaml")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stdout, r"job fails-at-once: Restarting: .*; restart 1 of 1; attempt 1 begins in 1 s, at \d\d:\d\d:\d\dZ\n")
+        self.assertEqual(result.stdout.count("the disk is full\n"), 2, result.stdout)
+        self.assertGreaterEqual(time.monotonic() - began, 1)
 
     def test_ctrl_c_stops_the_job_in_order(self):
         process, lines, arrived = self.start("run", "-f", "waits.yaml")

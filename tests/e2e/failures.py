@@ -23,7 +23,7 @@ def warnings_about(name):
 
 def a_worker_that_fails_restarts_the_gang_until_the_budget_is_used_up():
     script = 'if [ $RANK = 1 ]; then echo "no space left in /data" >&2; exit 3; fi; ' + stand_in.waits_for("never")
-    world.apply(stand_in.job("broken", script, runPolicy={"maxRestarts": 2}))
+    world.apply(stand_in.job("broken", script, runPolicy={"maxRestarts": 2, "restartBackoffSeconds": 1}))
     until_phase("broken", "Failed")
     seen = status("broken")
     equal(seen["reason"], "RestartsExhausted", "the reason")
@@ -34,7 +34,10 @@ def a_worker_that_fails_restarts_the_gang_until_the_budget_is_used_up():
     equal(restarts("broken"), (2, 2), "the restarts, and those that count")
     until(30, "worker 0 to be stopped", lambda: [pod["metadata"]["name"] for pod in pods("broken")] == ["broken-worker-1"])
     expect("no space left" in world.logs("broken-worker-1"), "the log of the failed worker is gone")
-    equal([reason for reason, _ in warnings_about("broken")].count("RestartsExhausted"), 1, "the events of the end")
+    told = warnings_about("broken")
+    equal([reason for reason, _ in told].count("RestartsExhausted"), 1, "the events of the end")
+    for words in ("attempt 1 begins in 1 s, at", "attempt 2 begins in 2 s, at"):
+        expect(any(words in message for _, message in told), f"no event says {words!r}: {told}")
     world.delete_job("broken")
 
 

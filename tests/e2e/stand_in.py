@@ -18,7 +18,8 @@ def archive():
 
 
 def job(name, script, replicas=2, env=None, **spec):
-    """A job whose workers share the nodes as evenly as the nodes that are there allow, and stop when they are asked to."""
+    """A job whose workers share the nodes as evenly as the nodes that are there allow, and stop when they are asked to. It restarts
+    without a wait, unless `spec` says otherwise."""
     container = {"name": "training", "image": IMAGE, "imagePullPolicy": "IfNotPresent",
                  "command": ["/bin/bash", "-c", f"trap 'exit 143' TERM\n{script}"], "env": env or [],
                  "volumeMounts": [{"name": "data", "mountPath": "/mnt/project"}]}
@@ -26,6 +27,7 @@ def job(name, script, replicas=2, env=None, **spec):
               "labelSelector": {"matchLabels": {"job-name": name}}}
     pod = {"terminationGracePeriodSeconds": 2, "containers": [container], "topologySpreadConstraints": [spread],
            "volumes": [{"name": "data", "hostPath": {"path": "/mnt/project"}}]}
+    spec["runPolicy"] = {"restartBackoffSeconds": 0, **spec.get("runPolicy", {})}
     return {"apiVersion": "kubebrain.io/v1", "kind": "TrainingJob", "metadata": {"name": name},
             "spec": {**spec, "replicaSpecs": {"Worker": {"replicas": replicas, "template": {"spec": pod}}}}}
 

@@ -57,7 +57,7 @@ def manifest(name, more):
     """A worker on each node, in their containers' words."""
     job = yaml.safe_load((stories.EXAMPLES / "gpt2-nano.yaml").read_text())
     job["metadata"]["name"] = name
-    job["spec"]["runPolicy"] = {"maxRestarts": 20}
+    job["spec"]["runPolicy"] = {"maxRestarts": 20, "restartBackoffSeconds": 0}
     pod = job["spec"]["replicaSpecs"]["Worker"]["template"]["spec"]
     pod["topologySpreadConstraints"][0].update(whenUnsatisfiable="DoNotSchedule",
                                                labelSelector={"matchLabels": {"job-name": name}})

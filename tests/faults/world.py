@@ -17,7 +17,7 @@ def manifest(name, workers, **policy):
     container = {"name": "main", "image": "none", "command": ["train"]}
     template = {"spec": {"terminationGracePeriodSeconds": 1, "containers": [container]}}
     return {"apiVersion": "kubebrain.io/v1", "kind": "TrainingJob", "metadata": {"name": name},
-            "spec": {"runPolicy": policy, "replicaSpecs": {"Worker": {"replicas": workers, "template": template}}}}
+            "spec": {"runPolicy": {"restartBackoffSeconds": 0, **policy}, "replicaSpecs": {"Worker": {"replicas": workers, "template": template}}}}
 
 
 class World:

@@ -94,6 +94,7 @@ void World::create_job(const std::string& name, int worker_count, json spec,
   const json container{{"name", "main"}, {"image", "busybox"}};
   const json pod_template{{"spec", {{"containers", json::array({container})}}}};
   spec["replicaSpecs"]["Worker"] = {{"replicas", worker_count}, {"template", pod_template}};
+  spec["runPolicy"].emplace("restartBackoffSeconds", 0);
   const json manifest{{"apiVersion", "kubebrain.io/v1"},
                       {"kind", "TrainingJob"},
                       {"metadata", {{"name", name}, {"namespace", ns}}},

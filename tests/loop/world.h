@@ -78,7 +78,8 @@ class World {
   /// Of the controllers that are started from now on.
   ControllerOptions& options() { return options_; }
 
-  /// `spec` is what else the job's spec says: {"runPolicy": {...}}.
+  /// `spec` is what else the job's spec says: {"runPolicy": {...}}. Restarts don't wait, unless it
+  /// says so.
   void create_job(const std::string& name, int worker_count,
                   nlohmann::json spec = nlohmann::json::object(),
                   const std::string& ns = "default");

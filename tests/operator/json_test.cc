@@ -35,6 +35,21 @@ TEST(JobJson, keeps_a_spec_that_cannot_be_read_as_an_error) {
       << *job->spec_error;
 }
 
+TEST(JobJson, reads_what_is_out_of_bounds_as_the_nearest_that_is_allowed) {
+  json object = kJob;
+  object["spec"]["replicaSpecs"]["Worker"]["replicas"] = 2'000'000'000'000;
+  object["spec"]["runPolicy"] = {{"maxRestarts", -1},
+                                 {"activeDeadlineSeconds", std::numeric_limits<long long>::max()},
+                                 {"cleanPodPolicy", "Some"}};
+  const auto job = job_from_json(object);
+  ASSERT_TRUE(job.ok());
+  EXPECT_TRUE(job->spec_error);
+  EXPECT_EQ(job->spec.worker_count, 10'000);
+  EXPECT_EQ(job->spec.run.max_restarts, 0);
+  EXPECT_EQ(job->spec.run.active_deadline, std::chrono::hours{24 * 365});
+  EXPECT_EQ(job->spec.run.clean_pods, CleanPods::running);
+}
+
 TEST(JobJson, survives_any_shape_of_object) {
   for (const char* text :
        {"{}", "[]", "null", "3", R"({"metadata": 3})", R"({"metadata": {"name": 3}})"}) {
@@ -65,6 +80,10 @@ TEST(JobJson, status_survives_the_way_to_the_server_and_back) {
                 .restarts_counted = 2,
                 .restarts_uncounted = 1,
                 .restart_step = 100,
+                .quick_restarts = 2,
+                .furthest_step = 110,
+                .node_failures = {{.node = "n1", .count = 2, .refused_time = time},
+                                  {.node = "n2", .count = 1, .refused_time = {}}},
                 .ready_text = "0/3",
                 .selector = "job-name=mnist",
                 .start_time = time,

@@ -106,7 +106,10 @@ bool Story::end_pods(const std::string& verb, const Words& words) {
     ended.exit = ContainerExit{.exit_code = code,
                                .reason = option(words, "reason", fallback_reason),
                                .message = option(words, "message", ""),
-                               .finished_at = at_second(std::stoi(option(words, "at", "10")))};
+                               .finished_at = at_second(std::stoi(option(words, "at", "10"))),
+                               .started_at = {}};
+    const std::string started = option(words, "started", "");
+    if (!started.empty()) ended.exit->started_at = at_second(std::stoi(started));
     if (option(words, "pod", "") == "running") return;
     ended.phase = code == 0 ? PodPhase::succeeded : PodPhase::failed;
   };
@@ -218,6 +221,7 @@ void Story::apply_settings(const Words& words) {
   seconds("heartbeat", spec.run.heartbeat_timeout);
   on("reset-on-progress",
      [&](const std::string& text) { spec.run.resets_budget_on_progress = text == "true"; });
+  seconds("backoff", spec.run.restart_backoff);
   seconds("tolerance", spec.node_loss.tolerance);
   seconds("force-delete", spec.node_loss.force_delete);
   seconds("exclude", spec.node_loss.exclude);
@@ -227,6 +231,10 @@ void Story::apply_settings(const Words& words) {
   on("network-policy",
      [&](const std::string& text) { spec.network.network_policy = text == "true"; });
   on("progress-port", [&](const std::string& text) { world_.job.progress_port = std::stoi(text); });
+  on("invalid", [&](const std::string& field) {
+    world_.job.spec_error = field + ": is wrong";
+    if (field == "none") world_.job.spec_error.reset();
+  });
   on("success", [&](const std::string&) { spec.success = SuccessPolicy::worker0; });
   on("clean", [&](const std::string& text) {
     spec.run.clean_pods = text == "All" ? CleanPods::all : CleanPods::none;
@@ -242,9 +250,8 @@ void Story::apply_job(const Words& words) {
                      .uid = option(words, "uid", "uid-1"),
                      .resource_version = "1",
                      .generation = 1};
+  world_.job.spec.run.restart_backoff = std::chrono::seconds{0};  // the stories about it say more
   apply_settings(words);
-  const std::string invalid_field = option(words, "invalid", "");
-  if (!invalid_field.empty()) world_.job.spec_error = invalid_field + ": is wrong";
   const std::string annotation = option(words, "annotation", "");
   if (!annotation.empty()) world_.job.annotation_error = annotation + ": is wrong";
   world_.now = at_second(0);
@@ -258,6 +265,9 @@ void Story::change(const std::string& verb, const Words& words) {
   } else if (verb == "set") {
     apply_settings(words);
     ++world_.job.meta.generation;
+  } else if (verb == "upgrade") {
+    world_.job.status.template_hash = "5f2c";
+    apply_settings(words);
   } else if (verb == "rule") {
     add_rule(words);
   } else if (verb == "foreign" && words.at(1) == "service") {

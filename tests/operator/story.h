@@ -7,10 +7,11 @@
 //                            budget-reset=S clean=All|None success=Worker0 tolerance=S
 //                            force-delete=S exclude=S managed-by=WHO network-policy=true
 //                            heartbeat=S reset-on-progress=false progress-port=N
+//                            backoff=S (0 where it is not said) invalid=FIELD|none
 //   rule ACTION [code=N] [signal=N] [condition=C] [cause=C]   the next rule of its failure policy
 //   start RANK...            kubelet starts these workers ("all": every one)
 //   bind RANK NODE           the scheduler has found a node
-//   exit RANK code=N [at=S] [reason=R] [pod=running] [message=TEXT]
+//   exit RANK code=N [at=S] [started=S] [reason=R] [pod=running] [message=TEXT]
 //                            a worker's main container ends at second S; its pod may run on
 //   evict RANK               the pod fails as a whole, without an exit code
 //   reject RANK REASON       a node does not take the pod
@@ -27,6 +28,7 @@
 //   run-ahead                ... of the next attempt
 //   foreign RANK | foreign service NAME   another owner's object holds the name
 //   refuse TEXT... | refuse-for-good TEXT... | accept   creations are refused, or no longer
+//   upgrade [invalid=FIELD]  the operator is of a later version, with rules of its own
 //   delete                   the job is asked to go
 //   now S                    S seconds have passed since the start
 #pragma once

@@ -49,9 +49,7 @@ class Ours:
     @staticmethod
     def job(name, namespace, workers, **run_policy):
         worker = {"replicas": workers, "template": {"spec": {"containers": [CONTAINER]}}}
-        spec = {"replicaSpecs": {"Worker": worker}}
-        if run_policy:
-            spec["runPolicy"] = run_policy
+        spec = {"replicaSpecs": {"Worker": worker}, "runPolicy": {"restartBackoffSeconds": 0, **run_policy}}
         return {"apiVersion": "kubebrain.io/v1", "kind": "TrainingJob",
                 "metadata": {"name": name, "namespace": namespace}, "spec": spec}
 

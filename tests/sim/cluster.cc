@@ -11,7 +11,8 @@ using nlohmann::json;
 
 constexpr int kNodes = 3;
 // What programs end with; 0 as often as it takes for some gangs to reach their end.
-constexpr int kExitCodes[] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 3, 64, 75, 75, 76, 76, 78, 137, 139, 143};
+constexpr int kExitCodes[] = {0,  0,  0,  0,  0,  0,   0,   0,   1,   3,  64,
+                              75, 75, 76, 76, 78, 126, 127, 137, 139, 143};
 
 json container(const json& state) {
   return {
@@ -131,6 +132,7 @@ void Cluster::end(const PodFacts& pod, int exit_code, bool out_of_memory) {
   const json terminated{
       {"exitCode", exit_code},
       {"reason", exit_code == 0 ? "Completed" : (out_of_memory ? "OOMKilled" : "Error")},
+      {"startedAt", pod.started_at.empty() ? time() : pod.started_at},
       {"finishedAt", time()}};
   json status = container({{"terminated", terminated}});
   // The kubelet may tell of the container's end before the pod's.

@@ -191,6 +191,7 @@ void Invariants::check_job_at_rest(const JobFacts& job) {
   });
   require(live == job.active, "the status counts the live pods",
           about(job) + " active " + std::to_string(job.active) + " of " + std::to_string(live));
+  require(job.observed_generation == job.generation, "the newest spec was seen", about(job));
   if (is_terminal(job)) {
     const bool may_run = job.clean_pods == "None";
     require(may_run || live == 0, "a finished job has no live pod", about(job));
@@ -198,7 +199,6 @@ void Invariants::check_job_at_rest(const JobFacts& job) {
             about(job));
     return;
   }
-  require(job.observed_generation == job.generation, "the newest spec was seen", about(job));
   require(job.is_suspended == (job.phase == "Suspended"), "suspended as the spec says", about(job));
   if (job.is_suspended) return require(pods.empty(), "a suspended job has no pod", about(job));
   for (const PodFacts* pod : pods) {

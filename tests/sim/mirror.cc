@@ -40,6 +40,11 @@ void read_container(const Json& container, PodFacts& pod) {
   }
 }
 
+void read_state(const Json& state, PodFacts& pod) {
+  pod.has_exit = state.contains("terminated");
+  pod.started_at = string_at(object_at(state, "running"), "startedAt");
+}
+
 std::string controller_of(const Json& meta) {
   const Json& owners = array_at(meta, "ownerReferences");
   return owners.empty() ? "" : string_at(owners.front(), "uid");
@@ -66,7 +71,7 @@ PodFacts read_pod(const Json& object) {
   pod.is_done = pod.phase == "Succeeded" || pod.phase == "Failed";
   const auto containers = status.find("containerStatuses");
   if (containers != status.end() && !containers->empty())
-    pod.has_exit = object_at(containers->front(), "state").contains("terminated");
+    read_state(object_at(containers->front(), "state"), pod);
   return pod;
 }
 

@@ -25,6 +25,7 @@ struct PodFacts {
   bool is_marked = false;  // for deletion
   bool is_done = false;    // phase Succeeded or Failed
   bool has_exit = false;   // its main container has ended
+  std::string started_at;  // of its main container, while it runs
 };
 
 struct JobFacts {

@@ -22,6 +22,7 @@ void User::draw_policies(json& spec) {
   Dice& dice = parts_.dice;
   json& run = spec["runPolicy"] = json::object();
   if (dice.percent(70)) run["maxRestarts"] = dice.between(0, 4);
+  if (dice.percent(70)) run["restartBackoffSeconds"] = dice.percent(50) ? 0 : dice.between(1, 300);
   if (dice.percent(10)) run["suspend"] = true;
   if (dice.percent(10)) run["activeDeadlineSeconds"] = dice.between(1, 600);
   if (dice.percent(10)) run["startDeadlineSeconds"] = dice.between(1, 300);
