@@ -1,6 +1,6 @@
 // What holds a job up, and what ended it, in plain words: the status message and the list of ranks
-// in trouble. Pure. The texts keep still while nothing happens: they name moments, not durations,
-// and drop what flips to and fro in the words of scheduler and kubelet.
+// in trouble. Pure. The texts are stable while nothing happens: they name times, not durations,
+// and leave out what alternates in the messages of scheduler and kubelet.
 #pragma once
 #include <string>
 #include <vector>

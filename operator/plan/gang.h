@@ -48,7 +48,7 @@ const Pod* predecessor_of(const Gang& gang, int worker_index);
 /// Since when the node of `pod` is silent; absent: it is heard of, or nodes are not watched.
 std::optional<TimePoint> silent_since(const Observed& observed, const Pod& pod);
 /// When `pod` counts as lost with its silent node, if nothing is heard until then. A pod that was
-/// made since has its own time: whoever placed it there may know better than our watch.
+/// made since has its own time: the scheduler may know more than our watch does.
 std::optional<TimePoint> lost_at(const Observed& observed, const Pod& pod);
 
 }  // namespace tj

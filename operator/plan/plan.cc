@@ -23,11 +23,11 @@ namespace {
 /// How long a job whose failed workers all blame a lost peer waits for that peer's own report.
 constexpr std::chrono::milliseconds kCauseWait{5'000};
 
-/// The kubelet tells of a container's end before the pod's. A pod that runs on for longer than this
+/// The kubelet reports a container's end before the pod's. A pod that runs on for longer than this
 /// holds more than its worker, and is stopped like any other.
 constexpr std::chrono::milliseconds kPodEndWait{10'000};
 
-/// While a worker keeps silent about why it does not start, its events are asked for so often.
+/// While a worker does not start and its pod says no reason, its events are read so often.
 constexpr std::chrono::milliseconds kAskAgain{30'000};
 
 struct Verdict {
@@ -215,8 +215,8 @@ void gather_gang(Plan& plan, const Observed& observed, const Gang& gang) {
   plan.actions.insert(plan.actions.end(), pods.begin(), pods.end());
 }
 
-/// All failed workers blame a lost peer, and somebody is left who may tell more. Since when that is
-/// waited for; absent: no longer.
+/// All failed workers blame a lost peer, and a worker is left that may report the cause. Since when
+/// that is awaited; absent: no longer.
 std::optional<TimePoint> awaits_cause_since(const Observed& observed, const Gang& gang,
                                             const Failure& failure) {
   if (!failure.is_collateral) return std::nullopt;

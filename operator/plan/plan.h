@@ -16,7 +16,7 @@ namespace tj {
 /// name_taken: an object of another owner stands there, perhaps one that the caches do not hold.
 enum class Refusal { denied, invalid, name_taken };
 
-/// What the events of a pod that waits in silence say: a volume that can't be mounted, say.
+/// The events of a pod that waits and gives no reason: a volume that can't be mounted, say.
 struct PodNews {
   std::string pod_uid;
   std::string reason;
@@ -103,7 +103,7 @@ struct Plan {
   JobStatus status;             // what the status must be; written only if it differs
   std::vector<PlannedEvent> events;
   std::optional<std::chrono::milliseconds> requeue_after;
-  /// All workers that have failed blame a lost peer, whose own word is waited for since then, by
+  /// All workers that have failed blame a lost peer, whose own report is awaited since then, by
   /// our own clock: theirs may be fast or slow.
   std::optional<TimePoint> awaits_cause_since = std::nullopt;
   std::string ask_about = {};  // name of a pod whose events would say why it waits; empty: none

@@ -46,7 +46,7 @@ JobProgress from_document(const Progress& document, int attempt) {
   return progress;
 }
 
-/// The last step that the trainer of rank 0 has told with its last words, once it has ended.
+/// The last step that rank 0's trainer has put into its termination message, once it has ended.
 std::optional<long long> last_step(const Gang& gang, int attempt) {
   const Pod* first = gang.by_rank.front();
   if (first == nullptr || !first->exit) return std::nullopt;

@@ -1,5 +1,5 @@
 // How far the run is, and whether it still moves: from what its rank 0 serves (contract/progress.h)
-// and says with its last words. Pure. Why the clocks are as they are: docs/adr/0017.
+// and says in its termination message. Pure. Why the clocks are as they are: docs/adr/0017.
 #pragma once
 #include <chrono>
 #include <optional>
@@ -19,7 +19,7 @@ inline constexpr std::size_t kCheckpointPathBytesMax = 1'024;
 std::optional<TimePoint> take_progress(JobStatus& status, const Observed& observed,
                                        const Gang& gang, bool at_once);
 
-/// The run stands still for longer than runPolicy.heartbeatTimeoutSeconds, by its own word or
+/// The run stands still for longer than runPolicy.heartbeatTimeoutSeconds, by its own report or
 /// because rank 0, which was read in this attempt, can't be read any more. Absent: it moves, or
 /// nobody can tell.
 std::optional<FirstFailure> find_hang(const Observed& observed, const Gang& gang);
