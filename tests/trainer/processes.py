@@ -5,7 +5,7 @@ import subprocess
 import unittest
 
 # By which tests/trainer/cpus chooses torch's kernels.
-KERNEL_CHOICE = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS")
+KERNEL_CHOICE = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS", "OMP_WAIT_POLICY")
 
 
 def environment_of_a_program(*names, **more):
