@@ -75,11 +75,16 @@ std::string own_identity() {
   return boost::asio::ip::host_name(nameless) + digits;
 }
 
+/// What the option says, else the namespace that we run in.
+std::string own_ns(const std::string& option, const KubeConfig& config) {
+  return option.empty() ? config.ns : option;
+}
+
 /// Operators of different namespaces have nothing to agree on.
 std::optional<LeaseTarget> lease_of(const OperatorOptions& options, const KubeConfig& config) {
   if (!options.leader_elect) return std::nullopt;
   const std::string suffix = options.ns.empty() ? "" : "." + options.ns;
-  return LeaseTarget{.ns = options.lease_ns.empty() ? config.ns : options.lease_ns,
+  return LeaseTarget{.ns = own_ns(options.lease_ns, config),
                      .name = "trainingjob-operator" + suffix,
                      .identity = own_identity()};
 }
@@ -140,6 +145,26 @@ class MemoryTrim {
   boost::asio::steady_timer timer_;
 };
 
+using Windows = std::vector<std::unique_ptr<HealthServer>>;
+
+/// For Prometheus and probes, and one for probes alone where the options say so.
+Result<Windows> open_windows(io_context& loop, const OperatorOptions& options,
+                             const Controller& controller, Metrics& metrics) {
+  const HealthPages for_probes{
+      .not_ready_reason = [&controller] { return controller.not_ready_reason(); }, .metrics = {}};
+  HealthPages for_all = for_probes;
+  for_all.metrics = [&metrics] { return metrics.text(); };
+  std::vector<std::pair<std::string, HealthPages>> wanted{{options.listen, for_all}};
+  if (!options.probe_listen.empty()) wanted.emplace_back(options.probe_listen, for_probes);
+  Windows windows;
+  for (const auto& [address, pages] : wanted) {
+    auto window = HealthServer::listen(loop, address, pages);
+    if (!window) return window.error();
+    windows.push_back(*std::move(window));
+  }
+  return windows;
+}
+
 int run(const OperatorOptions& options) {
   set_up_heap();
   set_up_log(options.log_level);
@@ -159,16 +184,14 @@ int run(const OperatorOptions& options) {
                          .watch_nodes = options.watch_nodes,
                          .now = wall_clock,
                          .progress = &progress,
+                         .operator_ns = own_ns(options.operator_ns, *config),
                          .lease = lease_of(options, *config),
                          .on_lease_lost = [&](const std::string& reason) {
                            lease_lost = Error{Code::conflict, reason, "", {}};
                            loop.stop();
                          }});
-  const auto health =
-      HealthServer::listen(loop, options.listen,
-                           {.not_ready_reason = [&] { return controller.not_ready_reason(); },
-                            .metrics = [&] { return metrics.text(); }});
-  if (!health) return fail(health.error(), exit_code::kBadConfig);
+  const auto windows = open_windows(loop, options, controller, metrics);
+  if (!windows) return fail(windows.error(), exit_code::kBadConfig);
   Stop stop(loop, controller);
   const MemoryTrim memory_trim(loop);
 

@@ -106,7 +106,7 @@ void Applier::create(const TrainingJob& job, const std::vector<Action>& actions,
                      .body = body.dump()});
   };
   if (!select<PutNetworkPolicy>(actions).empty()) {
-    add(Resource::network_policies, make_network_policy(job));
+    add(Resource::network_policies, make_network_policy(job, operator_ns_));
   }
   if (!select<DeleteNetworkPolicy>(actions).empty()) {
     first.push_back({.resource = Resource::network_policies,

@@ -31,11 +31,14 @@ class Applier {
  public:
   using Done = std::function<void(ApplyOutcome)>;
 
-  Applier(KubeApi& api, View& view, Alarm& alarm, int requests_in_flight_max)
+  /// Network policies let operators in `operator_ns` in.
+  Applier(KubeApi& api, View& view, Alarm& alarm, int requests_in_flight_max,
+          std::string operator_ns)
       : api_(api),
         view_(view),
         alarm_(alarm),
-        pace_(static_cast<std::size_t>(requests_in_flight_max)) {}
+        pace_(static_cast<std::size_t>(requests_in_flight_max)),
+        operator_ns_(std::move(operator_ns)) {}
 
   /// The network policy, the Service, then the pods with a slow start, until the job is another
   /// one than it was. Deletions in `actions` are not touched.
@@ -70,6 +73,7 @@ class Applier {
   View& view_;
   Alarm& alarm_;
   Pace pace_;
+  std::string operator_ns_;
 };
 
 }  // namespace tj

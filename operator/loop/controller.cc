@@ -79,7 +79,8 @@ Controller::Impl::Impl(boost::asio::io_context& loop, KubeApi& api, Metrics& met
                   {.requests_in_flight_max = options_.requests_in_flight_max,
                    .now = options_.now,
                    .wake = [this](const ObjectKey& key) { wake_job(key); },
-                   .progress = options_.progress}),
+                   .progress = options_.progress,
+                   .operator_ns = options_.operator_ns}),
       node_watch_(api_, alarm_, node_events()) {
   if (options_.lease) stand_for_election(api, *options_.lease);
   add_watch(Resource::training_jobs, "");

@@ -23,6 +23,7 @@ struct ControllerOptions {
   bool watch_nodes = true;             // while a job needs to know of them
   std::function<TimePoint()> now;      // the wall clock; tests turn it by hand
   ProgressSource* progress = nullptr;  // asked of running jobs by who acts; absent: nobody is asked
+  std::string operator_ns;  // jobs' network policies let operators in from here; empty: nowhere
   // What all waiting is measured with; whoever turns it by hand calls `wake` after each turn.
   std::function<std::chrono::steady_clock::time_point()> steady_now =
       std::chrono::steady_clock::now;

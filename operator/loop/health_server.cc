@@ -1,5 +1,6 @@
 #include "operator/loop/health_server.h"
 
+#include <algorithm>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -25,7 +26,7 @@ constexpr const char* kMetricsText = "text/plain; version=0.0.4; charset=utf-8";
 Error bad_address(const std::string& address) {
   return {Code::invalid,
           "\"" + address + "\" must be ADDRESS:PORT, as in 0.0.0.0:8080",
-          "--listen",
+          "cannot listen",
           {}};
 }
 
@@ -37,7 +38,7 @@ Result<tcp::endpoint> parse_endpoint(const std::string& address) {
   if (is_bracketed) host = host.substr(1, host.size() - 2);
   error_code error;
   const auto ip = boost::asio::ip::make_address(host.empty() ? "0.0.0.0" : host, error);
-  const auto port = parse_int("--listen", address.substr(colon + 1), 0, 65535);
+  const auto port = parse_int("port", address.substr(colon + 1), 0, 65535);
   if (error || !port) return bad_address(address);
   return tcp::endpoint(ip, static_cast<unsigned short>(*port));
 }
@@ -54,13 +55,14 @@ Answer answer_to(http::verb method, std::string path, const HealthPages& pages) 
     return {http::status::method_not_allowed, "only GET and HEAD\n"};
   }
   if (path == "/healthz") return {http::status::ok, "ok\n"};
-  if (path == "/metrics") return {http::status::ok, pages.metrics(), kMetricsText};
+  if (path == "/metrics" && pages.metrics) return {http::status::ok, pages.metrics(), kMetricsText};
   if (path == "/readyz") {
     const std::string reason = pages.not_ready_reason();
     if (reason.empty()) return {http::status::ok, "ok\n"};
     return {http::status::service_unavailable, "not ready: " + reason + "\n"};
   }
-  return {http::status::not_found, "there are /healthz, /readyz and /metrics\n"};
+  const std::string others = pages.metrics ? " and /metrics" : "";
+  return {http::status::not_found, "there are /healthz, /readyz" + others + "\n"};
 }
 
 }  // namespace
@@ -88,6 +90,7 @@ class HealthServer::Impl : public std::enable_shared_from_this<Impl> {
 
  private:
   void accept_after_pause();
+  void make_room();
 
   tcp::acceptor acceptor_;
   boost::asio::steady_timer pause_;
@@ -105,6 +108,7 @@ class HealthConnection : public std::enable_shared_from_this<HealthConnection> {
       : stream_(std::move(socket)), pages_(pages), ended_(std::move(ended)) {}
 
   void read() {
+    idle_since_ = std::chrono::steady_clock::now();
     parser_.emplace();
     parser_->header_limit(HealthServer::kRequestBytesMax);
     parser_->body_limit(HealthServer::kRequestBytesMax);
@@ -117,6 +121,7 @@ class HealthConnection : public std::enable_shared_from_this<HealthConnection> {
     error_code ignored;
     stream_.socket().close(ignored);
   }
+  std::chrono::steady_clock::time_point idle_since() const { return idle_since_; }
 
  private:
   void on_read(error_code error) {
@@ -145,11 +150,19 @@ class HealthConnection : public std::enable_shared_from_this<HealthConnection> {
   http::response<http::string_body> response_;
   const HealthPages& pages_;
   Ended ended_;
+  std::chrono::steady_clock::time_point idle_since_{};
 };
 
-/// Beyond the bound the next client waits in the listener's backlog.
+void HealthServer::Impl::make_room() {
+  if (connections_.size() < kConnectionsMax) return;
+  const auto idlest = std::ranges::min_element(
+      connections_, {}, [](const auto& connection) { return connection->idle_since(); });
+  (*idlest)->close();
+  connections_.erase(idlest);
+}
+
 void HealthServer::Impl::accept() {
-  if (stopped_ || accepting_ || connections_.size() >= kConnectionsMax) return;
+  if (stopped_ || accepting_) return;
   accepting_ = true;
   acceptor_.async_accept([self = shared_from_this()](error_code error, tcp::socket socket) {
     self->accepting_ = false;
@@ -160,6 +173,7 @@ void HealthServer::Impl::accept() {
         [weak = std::weak_ptr(self)](const std::shared_ptr<HealthConnection>& ended) {
           if (const auto server = weak.lock()) server->ended(ended);
         });
+    self->make_room();
     self->connections_.insert(connection);
     connection->read();
     self->accept();
@@ -177,7 +191,6 @@ void HealthServer::Impl::accept_after_pause() {
 
 void HealthServer::Impl::ended(const std::shared_ptr<HealthConnection>& connection) {
   connections_.erase(connection);
-  accept();
 }
 
 void HealthServer::Impl::stop() {
@@ -196,7 +209,7 @@ Result<std::unique_ptr<HealthServer>> HealthServer::listen(boost::asio::io_conte
   if (!endpoint) return endpoint.error();
   auto impl = std::make_shared<Impl>(loop, std::move(pages));
   if (const error_code error = impl->open(*endpoint)) {
-    return Error{Code::unavailable, error.message(), "--listen " + address, {}};
+    return Error{Code::unavailable, error.message(), "cannot listen at " + address, {}};
   }
   impl->accept();
   return std::unique_ptr<HealthServer>(new HealthServer(std::move(impl)));

@@ -14,11 +14,12 @@ namespace tj {
 
 struct HealthPages {
   std::function<std::string()> not_ready_reason;  // empty: ready
-  std::function<std::string()> metrics;           // the text exposition format
+  std::function<std::string()> metrics;           // the text exposition format; absent: not shown
 };
 
 class HealthServer {
  public:
+  /// Beyond it, who has been idle longest is hung up on: a probe never waits for others to leave.
   static constexpr int kConnectionsMax = 32;
   static constexpr std::chrono::seconds kIdleMax{30};  // for a request to come, an answer to go
   static constexpr std::size_t kRequestBytesMax = 8 * 1024;

@@ -18,6 +18,10 @@ Result<std::variant<OperatorOptions, PrintAndExit>> parse_options(int argc,
   app.add_option("--listen", options.listen, "serve /healthz, /readyz and /metrics here")
       ->type_name("ADDR:PORT")
       ->capture_default_str();
+  app.add_option("--probe-listen", options.probe_listen,
+                 "serve /healthz and /readyz here too, so that nobody who reads metrics is in the "
+                 "way of a probe")
+      ->type_name("ADDR:PORT");
   app.add_option("--log-level", options.log_level, "how much is logged")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
       ->capture_default_str();
@@ -25,6 +29,10 @@ Result<std::variant<OperatorOptions, PrintAndExit>> parse_options(int argc,
                "act only while holding a Lease, so that several operators may run");
   app.add_option("--lease-namespace", options.lease_ns,
                  "where that Lease is (default: the pod's namespace, or the kubeconfig context's)")
+      ->type_name("NAME");
+  app.add_option("--operator-namespace", options.operator_ns,
+                 "from where jobs' NetworkPolicies let operators in (default: the pod's namespace, "
+                 "or the kubeconfig context's)")
       ->type_name("NAME");
   app.add_option("--kubeconfig", options.kubeconfig,
                  "how to reach the API server (default: KUBECONFIG, the pod's service account, "

@@ -10,10 +10,12 @@ namespace tj {
 struct OperatorOptions {
   std::string ns;                       // empty: all namespaces
   bool watch_nodes = true;              // to notice dead ones
-  std::string listen = "0.0.0.0:8080";  // health and metrics
+  std::string listen = "0.0.0.0:8080";  // metrics, and probes
+  std::string probe_listen;             // a port of their own for probes; empty: none
   std::string log_level = "info";
   bool leader_elect = false;  // act only while holding the Lease
   std::string lease_ns;       // empty: our own namespace
+  std::string operator_ns;    // where operators run; empty: our own namespace
   std::string kubeconfig;     // empty: KUBECONFIG, the pod's account, ~/.kube/config
 };
 

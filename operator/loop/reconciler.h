@@ -34,6 +34,7 @@ struct ReconcilerOptions {
   std::function<TimePoint()> now;                  // the wall clock
   std::function<void(const ObjectKey& key)> wake;  // something is known of a job that was not
   ProgressSource* progress = nullptr;              // absent: nobody is asked
+  std::string operator_ns;                         // as in ControllerOptions
 };
 
 class Reconciler {

@@ -14,6 +14,8 @@ using nlohmann::json;
 constexpr const char* kComponent = "trainingjob-operator";
 // Goes up with each change of template_hash(): a hash of another version says nothing.
 const std::string kHashVersion = "v1-";
+// On each namespace, by the API server (KEP-2161).
+constexpr const char* kNamespaceNameLabel = "kubernetes.io/metadata.name";
 // Any of these in the first container's limits counts as GPUs of a worker.
 constexpr const char* kGpuResources[] = {"nvidia.com/gpu", "amd.com/gpu"};
 
@@ -199,12 +201,12 @@ json make_service(const TrainingJob& job) {
                  {{{"name", "master"}, {"port", job.spec.master_port}, {"protocol", "TCP"}}})}}}};
 }
 
-json make_network_policy(const TrainingJob& job) {
+json make_network_policy(const TrainingJob& job, const std::string& operator_ns) {
   const json own_pods{{"matchLabels", labels_of(job)}};
   json ingress = json::array({{{"from", json::array({{{"podSelector", own_pods}}})}}});
-  if (job.progress_port) {
+  if (job.progress_port && !operator_ns.empty()) {
     const json operators{
-        {"namespaceSelector", json::object()},
+        {"namespaceSelector", {{"matchLabels", {{kNamespaceNameLabel, operator_ns}}}}},
         {"podSelector", {{"matchLabels", {{kOperatorLabel, kOperatorLabelValue}}}}}};
     const json port{{"protocol", "TCP"}, {"port", *job.progress_port}};
     ingress.push_back({{"from", json::array({operators})}, {"ports", json::array({port})}});
@@ -224,7 +226,7 @@ json make_network_policy(const TrainingJob& job) {
 
 std::string network_policy_hash(const TrainingJob& job) {
   if (!job.spec.network.network_policy) return {};
-  return hex(fnv1a(make_network_policy(job)["spec"].dump()));
+  return hex(fnv1a(make_network_policy(job, "operators")["spec"].dump()));
 }
 
 json make_event(const TrainingJob& job, const PlannedEvent& event, TimePoint now) {

@@ -25,10 +25,10 @@ nlohmann::json make_pod(const TrainingJob& job, const CreatePod& action);
 /// Headless, publishNotReadyAddresses, one port; named as the job.
 nlohmann::json make_service(const TrainingJob& job);
 
-/// Lets only the job's own pods reach each other's ports, and the operator the port where rank 0
-/// says how it is doing; what they reach themselves stays open.
-nlohmann::json make_network_policy(const TrainingJob& job);
-/// Names what that allows; empty: the job wants none.
+/// Lets only the job's own pods reach each other's ports, and operators in `operator_ns` the port
+/// where rank 0 says how it is doing (empty: there is none); what they reach themselves stays open.
+nlohmann::json make_network_policy(const TrainingJob& job, const std::string& operator_ns);
+/// Names what that allows, wherever operators run; empty: the job wants none.
 std::string network_policy_hash(const TrainingJob& job);
 
 /// Names what the pods of an attempt are made from: another hash needs another attempt. It begins

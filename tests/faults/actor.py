@@ -11,7 +11,7 @@ STOP_SECONDS_MAX = 15
 
 
 class Operator:
-    def __init__(self, server, name, port, token, namespace=""):
+    def __init__(self, server, name, port, token, namespace="", arguments=()):
         """`port` is the server's or a proxy's; `namespace` "" means all."""
         self.folder = pathlib.Path(server.folder)
         self.log = self.folder / f"operator-{name}.log"
@@ -25,6 +25,7 @@ class Operator:
             "users": [{"name": "c", "user": {"tokenFile": str(self.token_file)}}],
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}]}))
         self.command = [PROGRAM, "--kubeconfig", self.kubeconfig, "--listen", "127.0.0.1:0"]
+        self.command += arguments
         if namespace:
             self.command += ["--namespace", namespace]
         self.process = None

@@ -33,12 +33,12 @@ class World:
         self.token = self.server.token()
 
     @contextlib.contextmanager
-    def operator(self, namespace="", through_proxy=True, token=None):
+    def operator(self, namespace="", through_proxy=True, token=None, arguments=()):
         """A running operator and the proxy it speaks through (None: it speaks to the server itself)."""
         name = f"{namespace or 'all'}-{next(self.numbers)}"
         between = proxy.Proxy(self.server.folder, self.client.port) if through_proxy else None
         port = between.port if between else self.client.port
-        operator = actor.Operator(self.server, name, port, token or self.token, namespace).start()
+        operator = actor.Operator(self.server, name, port, token or self.token, namespace, arguments).start()
         try:
             yield operator, between
             operator.stop()

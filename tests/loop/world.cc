@@ -54,6 +54,7 @@ World::World() {
   };
   api_ = std::make_unique<MemoryApi>(post, [this] { return wall_now(); });
   options_.requests_in_flight_max = 4;
+  options_.operator_ns = "operators";
   options_.now = [this] { return wall_now(); };
   options_.steady_now = [this] { return steady_; };
 }

@@ -129,14 +129,17 @@ TEST(MakeService, is_headless_and_publishes_unready_addresses) {
 
 TEST(MakeNetworkPolicy, lets_in_the_jobs_own_pods_and_the_operator_to_one_port) {
   TrainingJob job = job_with(kTemplate);
-  const json ingress = make_network_policy(job)["spec"]["ingress"];
+  const json ingress = make_network_policy(job, "operators")["spec"]["ingress"];
   ASSERT_EQ(ingress.size(), 2U);
   EXPECT_FALSE(ingress[0].contains("ports"));
   EXPECT_EQ(ingress[1]["ports"], json::parse(R"([{"protocol": "TCP", "port": 29600}])"));
-  EXPECT_EQ(ingress[1]["from"], json::parse(R"([{"namespaceSelector": {}, "podSelector":
-      {"matchLabels": {"kubebrain.io/component": "trainingjob-operator"}}}])"));
+  EXPECT_EQ(ingress[1]["from"], json::parse(R"([{
+      "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "operators"}},
+      "podSelector": {"matchLabels": {"kubebrain.io/component": "trainingjob-operator"}}}])"))
+      << "anybody may give that label to a pod of a namespace of theirs";
+  EXPECT_EQ(make_network_policy(job, "")["spec"]["ingress"].size(), 1U) << "nobody asks";
   job.progress_port.reset();
-  EXPECT_EQ(make_network_policy(job)["spec"]["ingress"].size(), 1U);
+  EXPECT_EQ(make_network_policy(job, "operators")["spec"]["ingress"].size(), 1U);
 }
 
 TEST(MakeEvent, has_one_name_for_one_piece_of_news) {
