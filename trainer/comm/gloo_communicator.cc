@@ -57,6 +57,7 @@ class GlooCommunicator final : public Communicator {
     group_->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
     if (options.accelerator.plugin != nullptr) open_nccl(store);
   }
+  ~GlooCommunicator() override { options_.clock->follow_device({}); }
 
   int rank() const override { return options_.rank; }
   int world_size() const override { return options_.world_size; }
@@ -79,7 +80,7 @@ class GlooCommunicator final : public Communicator {
 
   void exchange(const at::Tensor& out, at::Tensor& in, int peer) override {
     if (out.is_cuda()) return exchange_through_host(out, in, peer);
-    const auto timed = options_.clock->collective("exchange");
+    const auto timed = options_.clock->wait_for("exchange");
     std::vector<at::Tensor> outgoing{out}, incoming{in};
     const auto is_empty = [](const at::Tensor& tensor) { return tensor.numel() == 0; };
     volume_.elements_sent += out.numel();
@@ -230,6 +231,10 @@ class GlooCommunicator final : public Communicator {
     if (backend == nullptr) throw std::runtime_error(std::string("NCCL: ") + text.bytes);
     nccl_ = c10::intrusive_ptr<c10d::Backend>::reclaim(static_cast<c10d::Backend*>(backend));
     group_->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL, nccl_);
+    options_.clock->follow_device([plugin = options_.accelerator.plugin, backend] {
+      const NcclProgress progress = plugin->progress(backend);
+      return DeviceCollectives{.begun = progress.begun, .ended = progress.ended};
+    });
   }
 
   c10d::Backend& backend_of(const at::Tensor& tensor) const {

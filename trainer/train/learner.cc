@@ -90,7 +90,7 @@ void Learner::begin() {
   } else if (plan_.logical_shards > 0) {
     shard_tree_.emplace(model_.parameters());
   } else {
-    if (comm_.world_size() > 1) last_gradient_.emplace(model_.parameters());
+    if (comm_.world_size() > 1) gradient_watch_.emplace(model_.parameters(), clock_);
     sync_ = comm_.synchronise(model_.parameters(), model_.names());
   }
 }
@@ -115,9 +115,9 @@ void Learner::pass_overlapped(const at::Tensor& tokens, std::int64_t first_sampl
   // The sync takes the mean over the ranks; what is wanted is the sum.
   const auto scaled = loss * (sync_ ? factor * comm_.world_size() : factor);
   try {
+    std::optional<GradientWatch::Pass> watched;
+    if (gradient_watch_) watched.emplace(*gradient_watch_, is_last);
     scaled.backward();
-    if (last_gradient_)  // the rest of backward waited for the others
-      const PhaseClock::Scope waited(clock_, Section::collective, last_gradient_->at());
   } catch (const std::exception& failure) {
     comm_.check_peers(failure.what());
     throw;

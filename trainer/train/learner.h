@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "trainer/comm/communicator.h"
-#include "trainer/comm/last_gradient.h"
+#include "trainer/comm/gradient_watch.h"
 #include "trainer/models/gpt2.h"
 #include "trainer/train/adamw.h"
 #include "trainer/train/loss_scale.h"
@@ -85,10 +85,10 @@ class Learner {
   std::unique_ptr<AdamW> optimizer_;  // present at stage 0, as are the averages and the sync
   LossScale loss_scale_;
   std::vector<at::Tensor> averages_;
-  std::optional<LastGradient> last_gradient_;  // present where sync_ has ranks to wait for
-  std::unique_ptr<GradientSync> sync_;         // absent when the plan is deterministic
-  std::optional<ShardTree> shard_tree_;        // present then
-  std::int64_t passes_done_ = 0;               // of this step
+  std::optional<GradientWatch> gradient_watch_;  // present where sync_ has ranks to wait for
+  std::unique_ptr<GradientSync> sync_;           // absent when the plan is deterministic
+  std::optional<ShardTree> shard_tree_;          // present then
+  std::int64_t passes_done_ = 0;                 // of this step
   std::int64_t state_bytes_ = 0;
   std::vector<double> shard_losses_;   // sums, in this step; one slot unless deterministic
   bool are_own_losses_finite_ = true;  // of the last update

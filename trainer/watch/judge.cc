@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
+#include <limits>
 
 namespace tj::trainer {
 namespace {
@@ -25,12 +27,26 @@ std::string limit_text(const char* name, double seconds) {
   return std::string("limit ") + name + "=" + seconds_text(seconds);
 }
 
+/// ", in all-reduce no. 77", ", after all-reduce no. 76 and 5 gradients"
+std::string progress_of(const Seen& seen) {
+  const std::string waits = seen.waits_for.empty() ? "" : ", in " + seen.waits_for;
+  if (seen.collectives == 0) return waits + ", before its first collective";
+  std::string text = waits + (seen.is_in_collective ? ", in " : ", after ") + seen.collective +
+                     " no. " + std::to_string(seen.collectives);
+  if (seen.gradients > 0) text += " and " + std::to_string(seen.gradients) + " gradients";
+  return text;
+}
+
+/// ", its GPU in collective no. 812"
+std::string device_text(const DeviceCollectives& device) {
+  if (device.begun == 0) return "";
+  return std::string(", its GPU ") + (device.begun > device.ended ? "in" : "after") +
+         " collective no. " + std::to_string(device.begun);
+}
+
 /// "phase step after step 12, in all-reduce no. 77"
 std::string place_of(const Seen& seen) {
-  const std::string text = phase_text(seen);
-  if (seen.collectives == 0) return text + ", before its first collective";
-  return text + (seen.is_in_collective ? ", in " : ", after ") + seen.collective + " no. " +
-         std::to_string(seen.collectives);
+  return phase_text(seen) + progress_of(seen) + device_text(seen.device);
 }
 
 std::string others_text(std::size_t count) {
@@ -55,23 +71,60 @@ std::optional<Accused> judge_silence(std::span<const Sign> signs, double limit) 
                              limit_text("silence", limit) + ")" + last_seen_text(worst->seen)};
 }
 
-bool is_overdue(const Sign& sign, const Limits& limits) {
-  const auto limit = limit_of(limits, sign.seen.phase);
-  return limit && sign.seen.still_seconds > *limit;
+/// How far a rank has come in what all ranks do in one order; the least is the one that the others
+/// wait for.
+struct Position {
+  std::int64_t device_collectives = 0;  // first: the host goes on while its GPU is held up
+  std::int64_t collectives = 0;
+  std::int64_t gradients = 0;
+  bool waits = false;
+  auto operator<=>(const Position&) const = default;
+};
+
+bool waits_for_others(const Seen& seen) {
+  return seen.is_in_collective || !seen.waits_for.empty() || seen.device.begun > seen.device.ended;
 }
 
-/// The one that the others wait for, if it can be told.
-const Sign* hindmost(std::span<const Sign> signs) {
-  const Sign* outside = nullptr;
-  for (const Sign& sign : signs) {
-    if (sign.seen.is_in_collective || sign.seen.phase == Phase::end) continue;
-    if (outside == nullptr || sign.seen.still_seconds > outside->seen.still_seconds)
-      outside = &sign;
-  }
-  if (outside != nullptr) return outside;
-  const auto [least, most] = std::ranges::minmax_element(
-      signs, {}, [](const Sign& sign) { return sign.seen.collectives; });
-  return least->seen.collectives < most->seen.collectives ? &*least : nullptr;
+Position position_of(const Sign& sign) {
+  return {.device_collectives = sign.seen.device.begun,
+          .collectives = sign.seen.collectives,
+          .gradients = sign.seen.gradients,
+          .waits = waits_for_others(sign.seen)};
+}
+
+/// Negative within the limit. Where nothing ends the silent, their silence is standing still.
+double over_limit_seconds(const Sign& sign, const Limits& limits) {
+  const auto limit = limit_of(limits, sign.seen.phase);
+  if (!limit) return -std::numeric_limits<double>::infinity();
+  const double silent_seconds = limits.silence > 0 ? 0 : sign.silent_seconds;
+  return sign.seen.still_seconds + silent_seconds - *limit;
+}
+
+/// Of those that still run, the ones furthest behind, the longest over its limit first.
+std::vector<Sign> hindmost(std::span<const Sign> running, const Limits& limits) {
+  const Position last = position_of(*std::ranges::min_element(running, {}, position_of));
+  std::vector<Sign> behind;
+  for (const Sign& sign : running)
+    if (position_of(sign) == last) behind.push_back(sign);
+  std::ranges::stable_sort(behind, std::greater(),
+                           [&](const Sign& sign) { return over_limit_seconds(sign, limits); });
+  return behind;
+}
+
+std::vector<Sign> still_running(std::span<const Sign> signs) {
+  std::vector<Sign> running(signs.begin(), signs.end());
+  std::erase_if(running, [](const Sign& sign) { return sign.seen.phase == Phase::end; });
+  return running;
+}
+
+/// All wait in one collective: the last that came has waited the least.
+std::optional<Accused> judge_network(const Sign& last_to_come, const Limits& limits) {
+  if (over_limit_seconds(last_to_come, limits) <= 0) return std::nullopt;
+  const Seen& seen = last_to_come.seen;
+  return Accused{.sentence =
+                     "all ranks wait for each other for " + seconds_text(seen.still_seconds) +
+                     " (" + limit_text(to_string(seen.phase), *limit_of(limits, seen.phase)) +
+                     "), in " + place_of(seen) + ": the network between them carries nothing"};
 }
 
 }  // namespace
@@ -86,22 +139,23 @@ std::optional<Accused> judge(std::span<const Sign> signs, const Limits& limits) 
   if (limits.silence > 0) {
     if (auto silent = judge_silence(signs, limits.silence)) return silent;
   }
-  const auto overdue =
-      std::ranges::find_if(signs, [&](const Sign& sign) { return is_overdue(sign, limits); });
-  if (overdue == signs.end()) return std::nullopt;
-  const std::string limit =
-      limit_text(to_string(overdue->seen.phase), *limit_of(limits, overdue->seen.phase));
-  const Sign* const blamed = hindmost(signs);
-  if (blamed == nullptr) {
-    return Accused{.sentence = "all ranks wait for each other for " +
-                               seconds_text(overdue->seen.still_seconds) + " (" + limit + "), in " +
-                               place_of(overdue->seen) +
-                               ": the network between them carries nothing"};
-  }
-  return Accused{.rank = blamed->rank,
-                 .sentence = named(blamed->rank, blamed->node) + " stands still for " +
-                             seconds_text(blamed->seen.still_seconds) + " (" + limit + "), in " +
-                             place_of(blamed->seen)};
+  const auto running = still_running(signs);
+  if (running.empty()) return std::nullopt;
+  const auto behind = hindmost(running, limits);
+  const bool all_wait = waits_for_others(behind.front().seen) && behind.size() > 1;
+  if (all_wait && behind.size() == running.size()) return judge_network(behind.back(), limits);
+  const Sign& blamed = behind.front();
+  if (over_limit_seconds(blamed, limits) <= 0) return std::nullopt;
+  const Phase phase = blamed.seen.phase;
+  return Accused{.rank = blamed.rank,
+                 .sentence = named(blamed.rank, blamed.node) + " stands still for " +
+                             seconds_text(blamed.seen.still_seconds) + " (" +
+                             limit_text(to_string(phase), *limit_of(limits, phase)) + "), in " +
+                             place_of(blamed.seen)};
+}
+
+bool stands_still(const Sign& sign, const Limits& limits) {
+  return !waits_for_others(sign.seen) && over_limit_seconds(sign, limits) > 0;
 }
 
 std::optional<Accused> find_straggler(std::span<const WorkDone> work, double step_seconds) {

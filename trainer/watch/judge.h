@@ -20,7 +20,8 @@ struct Sign {
 
 /// "rank 1 on node b"
 std::string named(int rank, const std::string& node);
-/// ", last seen in phase step after step 12, in all-reduce no. 77"
+/// ", last seen in phase step after step 12, in all-reduce no. 77"; outside of one: ", after
+/// all-reduce no. 76 and 5 gradients"
 std::string last_seen_text(const Seen& seen);
 
 struct Accused {
@@ -30,10 +31,15 @@ struct Accused {
   bool operator==(const Accused&) const = default;
 };
 
-/// None while every rank is within its limits. A silent rank is blamed before one that stands
-/// still, one that is in no collective before those that wait in one, and the one with the fewest
-/// collectives before the others (pytorch#118369: equal time-outs on all ranks name nobody).
+/// None while no rank is silent and the one that is furthest behind is within the limit of its own
+/// phase: however long the others wait for it, they are not to blame, nor are theirs the limits
+/// (pytorch#118369: equal time-outs on all ranks name nobody). Behind is who has begun fewer
+/// collectives (the GPU's count first), then who has made fewer gradients since, then who waits for
+/// nobody; never who stands still the longest.
 std::optional<Accused> judge(std::span<const Sign> signs, const Limits& limits);
+
+/// It is over the limit of its phase, and not because it waits for others.
+bool stands_still(const Sign& sign, const Limits& limits);
 
 /// One rank's own work between two looks.
 struct WorkDone {

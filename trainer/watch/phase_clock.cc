@@ -28,13 +28,29 @@ void PhaseClock::enter(Phase phase) {
   seen_.phase_seconds[static_cast<std::size_t>(seen_.phase)] +=
       std::chrono::duration<double>(now - std::exchange(entered_at_, now)).count();
   seen_.phase = phase;
-  moved();
+  note_move();
 }
 
 void PhaseClock::step_done(std::int64_t step) {
   const std::scoped_lock lock(mutex_);
   seen_.step = step;
-  moved();
+  note_move();
+}
+
+void PhaseClock::moved() {
+  const std::scoped_lock lock(mutex_);
+  note_move();
+}
+
+void PhaseClock::gradient_made() {
+  const std::scoped_lock lock(mutex_);
+  ++seen_.gradients;
+  note_move();
+}
+
+void PhaseClock::follow_device(std::function<DeviceCollectives()> device) {
+  const std::scoped_lock lock(mutex_);
+  device_ = std::move(device);
 }
 
 PhaseClock::Scope PhaseClock::collective(const char* name) {
@@ -43,7 +59,17 @@ PhaseClock::Scope PhaseClock::collective(const char* name) {
     ++seen_.collectives;
     seen_.collective = name;
     seen_.is_in_collective = true;
-    moved();
+    seen_.gradients = 0;
+    note_move();
+  }
+  return {*this, Section::collective};
+}
+
+PhaseClock::Scope PhaseClock::wait_for(const char* what) {
+  {
+    const std::scoped_lock lock(mutex_);
+    seen_.waits_for = what;
+    note_move();
   }
   return {*this, Section::collective};
 }
@@ -57,17 +83,19 @@ void PhaseClock::leave(Section section, std::chrono::steady_clock::duration take
     case Section::collective:
       seen_.collective_seconds += seconds;
       seen_.is_in_collective = false;
+      seen_.waits_for.clear();
       break;
     case Section::save: break;
   }
   if (seen_.phase == Phase::step)
     seen_.step_section_seconds[static_cast<std::size_t>(section)] += seconds;
-  moved();
+  note_move();
 }
 
 Seen PhaseClock::seen() const {
   const std::scoped_lock lock(mutex_);
   Seen seen = seen_;
+  if (device_) seen.device = device_();
   const auto now = std::chrono::steady_clock::now();
   seen.still_seconds = std::chrono::duration<double>(now - moved_at_).count();
   seen.phase_seconds[static_cast<std::size_t>(seen.phase)] +=

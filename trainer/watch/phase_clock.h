@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -26,14 +27,24 @@ enum class Section {
 inline constexpr std::size_t kPhases = 5;
 inline constexpr std::size_t kSections = 4;
 
+/// What a GPU has done of the collectives that the host has given it: it is behind the host.
+struct DeviceCollectives {
+  std::int64_t begun = 0;
+  std::int64_t ended = 0;
+  bool operator==(const DeviceCollectives&) const = default;
+};
+
 struct Seen {
   Phase phase = Phase::start;
   double still_seconds = 0;      // since the training thread last did anything that is counted here
   std::int64_t step = 0;         // finished steps
-  std::int64_t collectives = 0;  // begun
+  std::int64_t collectives = 0;  // begun, of those that all ranks take part in, in one order
   std::string collective;        // the last one begun: "all-reduce"
   bool is_in_collective = false;
-  double data_seconds = 0;  // totals
+  std::int64_t gradients = 0;  // of a backward pass, made since that collective was begun
+  std::string waits_for;       // other ranks beside collectives: "exchange"; empty: nobody
+  DeviceCollectives device;    // zeros without a GPU
+  double data_seconds = 0;     // totals
   double forward_seconds = 0;
   double collective_seconds = 0;
   std::array<double, kPhases> phase_seconds{};           // by Phase, up to now
@@ -48,14 +59,15 @@ class PhaseClock {
   void enter(Phase phase);
   /// `step` optimizer steps are finished.
   void step_done(std::int64_t step);
+  /// Something was done that is counted nowhere else, such as a megabyte of a long file.
+  void moved();
+  /// Backward has made one more gradient of this rank. On any thread.
+  void gradient_made();
 
   /// Adds its own life time to the section; a collective counts as a section of that name.
   class Scope {
    public:
     Scope(PhaseClock& clock, Section section) : clock_(clock), section_(section) {}
-    /// Since `begun`, which has passed.
-    Scope(PhaseClock& clock, Section section, std::chrono::steady_clock::time_point begun)
-        : clock_(clock), section_(section), begun_(begun) {}
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
     ~Scope() { clock_.leave(section_, std::chrono::steady_clock::now() - begun_); }
@@ -68,16 +80,24 @@ class PhaseClock {
   [[nodiscard]] Scope time(Section section) { return {*this, section}; }
   /// `name` is a literal: "all-reduce", "broadcast", ...
   [[nodiscard]] Scope collective(const char* name);
+  /// A wait for some of the other ranks that is no collective of all; counts as time of those.
+  /// `what` is a literal: "exchange".
+  [[nodiscard]] Scope wait_for(const char* what);
+
+  /// Asked with each seen(), on its thread, and so must not block; empty: there is no device. It is
+  /// not called any more once another one has been given.
+  void follow_device(std::function<DeviceCollectives()> device);
 
   Seen seen() const;
 
  private:
   friend class Scope;
   void leave(Section section, std::chrono::steady_clock::duration taken);
-  void moved() { moved_at_ = std::chrono::steady_clock::now(); }
+  void note_move() { moved_at_ = std::chrono::steady_clock::now(); }
 
   mutable std::mutex mutex_;  // guards the rest
   Seen seen_;
+  std::function<DeviceCollectives()> device_;
   std::chrono::steady_clock::time_point moved_at_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point entered_at_ = moved_at_;  // the phase
 };

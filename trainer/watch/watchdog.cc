@@ -51,7 +51,11 @@ std::string sign_text(const Seen& seen, std::int64_t number) {
       {"step", seen.step},
       {"collectives", seen.collectives},
       {"collective", seen.collective},
-      {"waits", seen.is_in_collective},
+      {"in_collective", seen.is_in_collective},
+      {"gradients", seen.gradients},
+      {"waits_for", seen.waits_for},
+      {"device_begun", seen.device.begun},
+      {"device_ended", seen.device.ended},
       {"data", seen.data_seconds},
       {"forward", seen.forward_seconds},
   };
@@ -223,7 +227,11 @@ class Watchdog::Impl {
                         .step = document.at("step").get<std::int64_t>(),
                         .collectives = document.at("collectives").get<std::int64_t>(),
                         .collective = document.at("collective").get<std::string>(),
-                        .is_in_collective = document.at("waits").get<bool>(),
+                        .is_in_collective = document.at("in_collective").get<bool>(),
+                        .gradients = document.at("gradients").get<std::int64_t>(),
+                        .waits_for = document.at("waits_for").get<std::string>(),
+                        .device = {.begun = document.at("device_begun").get<std::int64_t>(),
+                                   .ended = document.at("device_ended").get<std::int64_t>()},
                         .data_seconds = document.at("data").get<double>(),
                         .forward_seconds = document.at("forward").get<double>()};
       }
@@ -237,9 +245,7 @@ class Watchdog::Impl {
   void note_stalled(std::span<const Sign> signs) {
     std::vector<StalledRank> stalled;
     for (const Sign& sign : signs) {
-      const auto limit = limit_of(limits_, sign.seen.phase);
-      const bool is_still = limit && sign.seen.still_seconds > *limit;
-      if (sign.silent_seconds < kStalledAfterSeconds && !is_still) continue;
+      if (sign.silent_seconds < kStalledAfterSeconds && !stands_still(sign, limits_)) continue;
       stalled.push_back({.rank = sign.rank,
                          .node = sign.node,
                          .phase = to_string(sign.seen.phase),

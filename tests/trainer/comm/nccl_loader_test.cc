@@ -21,6 +21,7 @@ TEST(NcclLoader, one_of_our_version_is_loaded) {
   NcclText text;
   EXPECT_TRUE((*plugin)->use_device(0, &text));
   EXPECT_STREQ(text.bytes, "Fake 3000, NCCL 2.28.9");
+  EXPECT_EQ((*plugin)->progress(nullptr).begun, 8);
 }
 
 TEST(NcclLoader, a_missing_file_is_named) {
@@ -48,7 +49,7 @@ TEST(NcclLoader, both_versions_of_another_interface_are_named) {
   ASSERT_FALSE(plugin);
   EXPECT_EQ(plugin.error().code, Code::invalid);
   EXPECT_EQ(plugin.error().message, TJ_FAKE_PLUGINS
-            "/libfake_abi.so has interface 7, this program has 1; both must come from one build");
+            "/libfake_abi.so has interface 7, this program has 2; both must come from one build");
 }
 
 TEST(NcclLoader, both_versions_of_another_libtorch_are_named) {

@@ -30,6 +30,32 @@ Seen working(double seconds, Phase phase = Phase::step) {
           .collective = "all-reduce"};
 }
 
+Seen of_phase(Phase phase, Seen seen) {
+  seen.phase = phase;
+  return seen;
+}
+
+Seen after(Seen seen, std::int64_t collectives) {
+  seen.collectives = collectives;
+  return seen;
+}
+
+Seen made(std::int64_t gradients, Seen seen) {
+  seen.gradients = gradients;
+  return seen;
+}
+
+Seen exchanging(double seconds) {
+  Seen seen = working(seconds);
+  seen.waits_for = "exchange";
+  return seen;
+}
+
+Seen on_gpu(std::int64_t begun, std::int64_t ended, Seen seen) {
+  seen.device = {.begun = begun, .ended = ended};
+  return seen;
+}
+
 struct Case {
   const char* name;
   std::vector<Sign> signs;
@@ -64,13 +90,71 @@ INSTANTIATE_TEST_SUITE_P(
              {sign(0, waiting(301)), sign(1, working(302)), sign(2, waiting(301))},
              "rank 1 on node b stands still for 302 s (limit step=300 s), in phase step after step "
              "12, after all-reduce no. 76"},
-        Case{"a_save_may_take_longer",
-             {sign(0, waiting(1)), sign(1, working(400, Phase::save))},
+        Case{"a_save_may_take_longer_than_those_who_wait_for_it",
+             {sign(0, waiting(400)), sign(1, working(400, Phase::save)), sign(2, waiting(400))},
+             ""},
+        Case{"a_save_has_its_own_limit",
+             {sign(0, waiting(601)), sign(1, working(601, Phase::save))},
+             "rank 1 on node b stands still for 601 s (limit save=600 s), in phase save after step "
+             "12, after all-reduce no. 76"},
+        Case{"a_save_that_moves_may_take_for_ever",
+             {sign(0, waiting(9000)), sign(1, working(1, Phase::save)), sign(2, waiting(9000))},
+             ""},
+        Case{"a_load_that_moves_may_take_for_ever",
+             {sign(0, working(1, Phase::start)), sign(1, of_phase(Phase::start, waiting(9000)))},
+             ""},
+        Case{"who_waits_longest_is_not_to_blame",
+             {sign(0, waiting(350)), sign(1, working(301)), sign(2, waiting(350))},
+             "rank 1 on node b stands still for 301 s (limit step=300 s), in phase step after step "
+             "12, after all-reduce no. 76"},
+        Case{"the_last_collective_counts_before_the_time",
+             {sign(0, working(302)), sign(1, after(working(350), 77))},
+             "rank 0 on node a stands still for 302 s (limit step=300 s), in phase step after step "
+             "12, after all-reduce no. 76"},
+        Case{"who_is_ahead_is_not_judged_before_the_hindmost",
+             {sign(0, working(400, Phase::save)), sign(1, after(working(350), 77))},
              ""},
         Case{"the_hindmost_of_those_that_wait",
              {sign(0, waiting(301, 78)), sign(1, waiting(301, 77)), sign(2, waiting(301, 78))},
              "rank 1 on node b stands still for 301 s (limit step=300 s), in phase step after step "
              "12, in all-reduce no. 77"},
+        Case{"the_last_gradient_counts_within_one_collective",
+             {sign(0, made(9, working(350))), sign(1, made(5, working(301)))},
+             "rank 1 on node b stands still for 301 s (limit step=300 s), in phase step after step "
+             "12, after all-reduce no. 76 and 5 gradients"},
+        Case{"who_has_all_gradients_waits_for_who_has_not",
+             {sign(0, waiting(350)), sign(1, made(5, working(301)))},
+             "rank 1 on node b stands still for 301 s (limit step=300 s), in phase step after step "
+             "12, after all-reduce no. 76 and 5 gradients"},
+        Case{"an_exchange_is_a_wait",
+             {sign(0, exchanging(350)), sign(1, working(301)), sign(2, exchanging(350))},
+             "rank 1 on node b stands still for 301 s (limit step=300 s), in phase step after step "
+             "12, after all-reduce no. 76"},
+        Case{"all_exchange",
+             {sign(0, exchanging(350)), sign(1, exchanging(301))},
+             "all ranks wait for each other for 301 s (limit step=300 s), in phase step after step "
+             "12, in exchange, after all-reduce no. 76: the network between them carries nothing"},
+        Case{"of_GPUs_the_one_that_has_not_begun",
+             {sign(0, on_gpu(812, 811, working(350))), sign(1, on_gpu(811, 811, working(301)))},
+             "rank 1 on node b stands still for 301 s (limit step=300 s), in phase step after step "
+             "12, after all-reduce no. 76, its GPU after collective no. 811"},
+        Case{"a_host_that_waits_for_its_GPU_is_not_behind_one_that_has_gone_on",
+             {sign(0, on_gpu(812, 811, working(350))), sign(1, on_gpu(811, 811, waiting(301)))},
+             "rank 1 on node b stands still for 301 s (limit step=300 s), in phase step after step "
+             "12, in all-reduce no. 77, its GPU after collective no. 811"},
+        Case{"all_GPUs_wait_alike",
+             {sign(0, on_gpu(812, 811, working(350))), sign(1, on_gpu(812, 811, working(301)))},
+             "all ranks wait for each other for 301 s (limit step=300 s), in phase step after step "
+             "12, after all-reduce no. 76, its GPU in collective no. 812: the network between them "
+             "carries nothing"},
+        Case{"the_last_to_come_has_not_waited_long_enough",
+             {sign(0, waiting(350)), sign(1, waiting(10))},
+             ""},
+        Case{"one_that_has_ended_holds_nobody",
+             {sign(0, of_phase(Phase::end, working(900))), sign(1, waiting(301)),
+              sign(2, working(302))},
+             "rank 2 on node c stands still for 302 s (limit step=300 s), in phase step after step "
+             "12, after all-reduce no. 76"},
         Case{"all_wait_alike",
              {sign(0, waiting(301)), sign(1, waiting(301))},
              "all ranks wait for each other for 301 s (limit step=300 s), in phase step after step "
@@ -81,6 +165,22 @@ TEST(Judge, of_no_limits_accuses_nobody) {
   const Limits none{.start = 0, .step = 0, .save = 0, .silence = 0};
   const std::vector<Sign> signs{sign(0, waiting(9000)), sign(1, working(9000), 9000)};
   EXPECT_FALSE(judge(signs, none));
+}
+
+TEST(Judge, counts_silence_as_standing_still_where_nothing_else_ends_it) {
+  Limits limits;
+  limits.silence = 0;
+  const std::vector<Sign> signs{sign(0, waiting(400)), sign(1, working(1), 301)};
+  const auto accused = judge(signs, limits);
+  ASSERT_TRUE(accused);
+  EXPECT_EQ(accused->rank, 1);
+}
+
+TEST(Judge, who_waits_for_others_does_not_stand_still) {
+  EXPECT_TRUE(stands_still(sign(1, working(301)), Limits{}));
+  EXPECT_FALSE(stands_still(sign(1, waiting(301)), Limits{}));
+  EXPECT_FALSE(stands_still(sign(1, exchanging(301)), Limits{}));
+  EXPECT_FALSE(stands_still(sign(1, working(301, Phase::save)), Limits{}));
 }
 
 TEST(Straggler, is_the_one_that_all_wait_for) {

@@ -47,6 +47,49 @@ TEST(PhaseClock, stands_still_until_something_happens) {
   EXPECT_LE(clock.seen().still_seconds, seconds_since(before));
 }
 
+TEST(PhaseClock, moves_with_each_piece_of_long_work) {
+  PhaseClock clock;
+  wait_still(clock, 0.02);
+  clock.moved();
+  EXPECT_LT(clock.seen().still_seconds, 0.02);
+  wait_still(clock, 0.02);
+  clock.gradient_made();
+  EXPECT_LT(clock.seen().still_seconds, 0.02);
+}
+
+TEST(PhaseClock, counts_gradients_since_the_last_collective) {
+  PhaseClock clock;
+  clock.gradient_made();
+  clock.gradient_made();
+  EXPECT_EQ(clock.seen().gradients, 2);
+  const auto timed = clock.collective("all-reduce");
+  EXPECT_EQ(clock.seen().gradients, 0);
+}
+
+TEST(PhaseClock, a_wait_for_some_ranks_is_no_collective_of_all) {
+  PhaseClock clock;
+  { const auto timed = clock.collective("broadcast"); }
+  {
+    const auto timed = clock.wait_for("exchange");
+    const Seen seen = clock.seen();
+    EXPECT_EQ(seen.waits_for, "exchange");
+    EXPECT_EQ(seen.collectives, 1);
+    EXPECT_FALSE(seen.is_in_collective);
+    wait_still(clock, 0.01);
+  }
+  EXPECT_EQ(clock.seen().waits_for, "");
+  EXPECT_GE(clock.seen().collective_seconds, 0.01);
+}
+
+TEST(PhaseClock, asks_the_device_that_it_follows) {
+  PhaseClock clock;
+  EXPECT_EQ(clock.seen().device, DeviceCollectives{});
+  clock.follow_device([] { return DeviceCollectives{.begun = 8, .ended = 7}; });
+  EXPECT_EQ(clock.seen().device.begun, 8);
+  clock.follow_device({});
+  EXPECT_EQ(clock.seen().device.begun, 0);
+}
+
 TEST(PhaseClock, adds_up_each_section) {
   PhaseClock clock;
   for (int pass = 0; pass < 2; ++pass) {

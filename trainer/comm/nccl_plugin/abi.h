@@ -7,7 +7,7 @@
 namespace tj::trainer {
 
 /// Changes with every change of this file.
-inline constexpr int kNcclAbi = 1;
+inline constexpr int kNcclAbi = 2;
 inline constexpr const char* kNcclFactory = "trainer_nccl_plugin";
 
 /// An answer in words, with a final zero; cut where it is longer.
@@ -23,6 +23,12 @@ struct NcclGroup {
   long long timeout_ms = 0;  // of one collective
 };
 
+/// Collectives of this rank that its GPU has begun and ended. NCCL numbers them alike on all ranks.
+struct NcclProgress {
+  long long begun = 0;
+  long long ended = 0;
+};
+
 struct NcclPlugin {
   // The first two stay where they are in every version; the rest counts only where both are ours.
   int abi = kNcclAbi;
@@ -32,6 +38,8 @@ struct NcclPlugin {
   /// Collectives among GPUs, by NCCL: a c10d::Backend* of which the caller owns one reference; null
   /// with the cause in `text`. use_device() must have been called.
   void* (*open_backend)(const NcclGroup* group, NcclText* text) = nullptr;
+  /// Of one that open_backend() has made. On any thread, at once.
+  NcclProgress (*progress)(const void* backend) = nullptr;
 };
 
 }  // namespace tj::trainer

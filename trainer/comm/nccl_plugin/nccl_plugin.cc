@@ -44,6 +44,19 @@ bool use_device(int index, NcclText* text) try {
   return false;
 }
 
+/// Never made: it only names a protected member. What it leads to is written by the thread of
+/// ProcessGroupNCCL that looks at the events of each collective.
+struct NcclStatus : c10d::ProcessGroupNCCL {
+  static const c10d::ProcessGroupStatus& of(const c10d::ProcessGroupNCCL& nccl) {
+    return *(nccl.*(&NcclStatus::pgStatus_));
+  }
+};
+
+/// Plain numbers that another thread writes; each is read whole, and either may be a look old.
+long long count_of(const std::int64_t& last_sequence) {
+  return static_cast<long long>(__atomic_load_n(&last_sequence, __ATOMIC_RELAXED)) + 1;  // none: -1
+}
+
 void* open_backend(const NcclGroup* group, NcclText* text) try {
   const auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = std::chrono::milliseconds(group->timeout_ms);
@@ -53,6 +66,7 @@ void* open_backend(const NcclGroup* group, NcclText* text) try {
       c10::make_intrusive<c10d::ProcessGroupNCCL>(store, group->rank, group->world_size, options);
   const at::Device device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(group->device));
   nccl->setBoundDeviceId(device);
+  nccl->enableCollectivesTiming();  // else it does not notice that one begins
   // Now, rather than in the first step: a network that can't be used is then a failed start.
   nccl->eagerConnectSingleDevice(device);
   return c10::intrusive_ptr<c10d::Backend>(std::move(nccl)).release();
@@ -61,10 +75,18 @@ void* open_backend(const NcclGroup* group, NcclText* text) try {
   return nullptr;
 }
 
+NcclProgress progress(const void* backend) {
+  const auto* const nccl = static_cast<const c10d::Backend*>(backend);
+  const auto& status = NcclStatus::of(*static_cast<const c10d::ProcessGroupNCCL*>(nccl));
+  const long long ended = count_of(status.lastCompletedSeq);
+  return {.begun = std::max(count_of(status.lastStartedSeq), ended), .ended = ended};
+}
+
 constexpr NcclPlugin kPlugin{.abi = kNcclAbi,
                              .libtorch = TORCH_VERSION,
                              .use_device = use_device,
-                             .open_backend = open_backend};
+                             .open_backend = open_backend,
+                             .progress = progress};
 
 }  // namespace
 }  // namespace tj::trainer
