@@ -36,9 +36,11 @@ std::vector<std::string> names_in(const fs::path& folder) {
 
 /// Says more about a file that is not what the manifest says, if the file or the manifest knows it:
 /// " (it is model-00002-of-00002.safetensors)" or " (it is of step 25)".
-std::string looks_like(const fs::path& file, const Manifest& manifest) {
+std::string looks_like(const fs::path& file, const Manifest& manifest,
+                       const std::function<bool()>& should_stop) {
   for (const auto& [name, digest] : manifest.files) {
-    if (name != file.filename() && verify_file(file, digest)) return " (it is " + name + ")";
+    if (name != file.filename() && verify_file(file, digest, should_stop))
+      return " (it is " + name + ")";
   }
   const auto tensors = SafetensorsFile::open(file);
   if (!tensors) return "";
@@ -60,7 +62,7 @@ Result<Manifest> verified_manifest(const fs::path& folder,
     if (const auto verified = verify_file(folder / name, digest, should_stop); !verified) {
       if (should_stop && should_stop()) return verified.error();
       auto error = verified.error();
-      error.message += looks_like(folder / name, *manifest);
+      error.message += looks_like(folder / name, *manifest, should_stop);
       return error;
     }
   }

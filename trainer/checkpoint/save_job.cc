@@ -54,7 +54,11 @@ SaveJob::~SaveJob() {
 void SaveJob::run(const std::stop_token& stop) {
   if (!is_in_parts(inputs_.groups)) copied_with(caught([this] { return copy(); }));
   step_back();
-  while (!stop.stop_requested() && turn()) {}
+  while (!stop.stop_requested()) {
+    const auto state = turn();
+    if (!state) break;
+    if (*state == SaveWork::State::waiting) pause();
+  }
 }
 
 void SaveJob::copied_with(const Result<void>& copied) {
@@ -92,6 +96,7 @@ Result<void> SaveJob::copy() {
       const auto& tensor = group.tensors[index];
       const auto target = memory->subspan(offset, tensor.bytes());
       tensor.copy_to(target);
+      inputs_.clock.moved();  // the next update waits for it
       offset += tensor.bytes();
       tensors.push_back({.name = tensor.name, .shape = tensor.shape, .bytes = target});
       file.parts.push_back(target);
@@ -136,10 +141,16 @@ void SaveJob::add_stall(std::chrono::duration<double> stall) {
   stall_ += stall;
 }
 
-/// One piece of the work. False when nothing is left of it.
-bool SaveJob::turn() {
-  std::unique_lock lock(work_mutex_);
-  if (is_over_) return false;
+/// Nobody tells: the note of another writer comes by the file system.
+void SaveJob::pause() {
+  std::unique_lock pause(copy_mutex_);
+  copied_.wait_for(pause, kLookForNotes);
+}
+
+/// One piece of the work, and how it stands then; none when nothing is left of it.
+std::optional<SaveWork::State> SaveJob::turn() {
+  const std::scoped_lock lock(work_mutex_);
+  if (is_over_) return std::nullopt;
   const auto state = caught([this] {
     auto reached = work_->advance();
     if (reached && *reached == SaveWork::State::committed) report();
@@ -147,25 +158,32 @@ bool SaveJob::turn() {
   });
   if (!state) {
     fail(state.error());
-    return false;
+    return std::nullopt;
   }
   const bool is_first = inputs_.order.writer == 0;
   if (*state == SaveWork::State::own_done) is_own_done_ = true;
   if (*state == SaveWork::State::own_done && !is_first) is_over_ = true;
   if (*state == SaveWork::State::committed) is_over_ = true;
-  lock.unlock();
-  if (*state == SaveWork::State::waiting) {
-    std::unique_lock pause(copy_mutex_);
-    copied_.wait_for(pause, kLookForNotes);  // nobody tells: the note comes by the file system
-  }
-  return !is_over_;
+  return *state;
 }
 
 /// Takes the work over from the thread.
 void SaveJob::drive(const std::function<bool()>& is_enough) {
   wait_until_copied();
   thread_.request_stop();
-  while (!is_enough() && turn()) {}
+  std::unique_ptr<PhaseClock::Scope> wait;
+  while (!is_enough()) {
+    const auto state = turn();
+    if (!state) return;
+    if (*state == SaveWork::State::waiting) {
+      if (!wait)
+        wait.reset(new PhaseClock::Scope(inputs_.clock.wait_for("wait for other writers")));
+      pause();
+    } else {
+      wait.reset();
+      inputs_.clock.moved();
+    }
+  }
 }
 
 Result<void> SaveJob::finish_own_part() {

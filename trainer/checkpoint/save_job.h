@@ -16,6 +16,7 @@
 #include "trainer/checkpoint/save_work.h"
 #include "trainer/checkpoint/shard_plan.h"
 #include "trainer/checkpoint/staging_buffer.h"
+#include "trainer/watch/phase_clock.h"
 
 namespace tj::trainer {
 
@@ -28,6 +29,8 @@ class SaveJob {
     SaveOrder order;
     std::span<const StateGroup> groups;  // these and `staging` outlive the job
     StagingBuffer& staging;
+    /// Hears of each piece that the training waits for, and when it waits for other ranks.
+    PhaseClock& clock;
     /// Called once, on some thread, by the first writer.
     std::function<void(const SaveReport&)> on_committed;
   };
@@ -57,7 +60,8 @@ class SaveJob {
   void run(const std::stop_token& stop);
   void copied_with(const Result<void>& copied);
   Result<void> copy();
-  bool turn();
+  std::optional<SaveWork::State> turn();
+  void pause();
   void drive(const std::function<bool()>& is_enough);
   void fail(const Error& error);
   void report();

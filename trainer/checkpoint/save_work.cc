@@ -28,6 +28,18 @@ Result<void> write_note(const fs::path& folder, int writer, const std::string& t
                .subject = temporary.string()};
 }
 
+std::uintmax_t bytes_in(const fs::path& folder) {
+  std::uintmax_t bytes = 0;
+  std::error_code failure;
+  fs::directory_iterator files(folder, failure);
+  for (; !failure && files != fs::directory_iterator(); files.increment(failure)) {
+    std::error_code gone;  // a note under its first name
+    const auto size = files->file_size(gone);
+    if (!gone) bytes += size;
+  }
+  return bytes;
+}
+
 fs::path draft_folder(const SaveOrder& order) {
   return draft_path(order.out, order.manifest.step, order.run_id);
 }
@@ -122,8 +134,19 @@ Result<bool> SaveWork::read_note(int writer) {
   return true;
 }
 
+/// The time begins anew as long as the others write.
+bool SaveWork::is_gather_over() {
+  if (!order_.others_max) return false;
+  const auto now = steady_clock::now();
+  if (gather_end_ && now < *gather_end_) return false;
+  const auto bytes = bytes_in(draft_->folder());
+  const bool is_over = gather_end_ && bytes == gathered_bytes_;
+  gathered_bytes_ = bytes;
+  gather_end_ = now + *order_.others_max;
+  return is_over;
+}
+
 Result<SaveWork::State> SaveWork::gather() {
-  if (!gather_end_) gather_end_ = steady_clock::now() + order_.others_max;
   while (next_note_ < order_.writers) {
     const auto found = read_note(next_note_);
     if (!found) return found.error();
@@ -131,11 +154,11 @@ Result<SaveWork::State> SaveWork::gather() {
       ++next_note_;
       continue;
     }
-    if (steady_clock::now() < *gather_end_) return State::waiting;
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(order_.others_max);
+    if (!is_gather_over()) return State::waiting;
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*order_.others_max);
     return Error{.code = Code::timeout,
-                 .message = "has not written its part within " + std::to_string(seconds.count()) +
-                            " s after rank 0",
+                 .message = "has written nothing of its part for " +
+                            std::to_string(seconds.count()) + " s (limit save)",
                  .subject = "rank " + std::to_string(next_note_)};
   }
   return commit();

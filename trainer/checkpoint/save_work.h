@@ -18,9 +18,6 @@
 
 namespace tj::trainer {
 
-/// How long the first writer waits for the notes of the others once its own part is written.
-inline constexpr std::chrono::seconds kOtherWritersMax{600};
-
 struct SaveOrder {
   std::filesystem::path out;
   std::string run_id;  // of this run on all its ranks: a draft of an earlier one is another folder
@@ -30,7 +27,9 @@ struct SaveOrder {
   RetentionPolicy retention;
   std::vector<std::string> own;  // OwnCheckpoints, this one included
   OutClaim claim;                // whose the folder must be
-  std::chrono::milliseconds others_max = kOtherWritersMax;
+  /// How long the first writer, its own part written, waits for one that writes no more; none: for
+  /// ever.
+  std::optional<std::chrono::milliseconds> others_max = {};
 };
 
 /// A file in the making.
@@ -63,6 +62,7 @@ class SaveWork {
   Result<State> write_some();
   Result<State> leave_note();
   Result<State> gather();
+  bool is_gather_over();
   Result<State> commit();
   Result<bool> read_note(int writer);
 
@@ -77,6 +77,7 @@ class SaveWork {
   bool has_written_ = false;
   int next_note_ = 1;
   std::optional<std::chrono::steady_clock::time_point> gather_end_;
+  std::uintmax_t gathered_bytes_ = 0;
   std::map<std::string, FileDigest> digests_;
   std::filesystem::path path_;
 };

@@ -8,6 +8,7 @@
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include <functional>
+#include <limits>
 
 #include "trainer/comm/tree_all_reduce.h"
 #include "trainer/train/failure.h"
@@ -19,7 +20,11 @@ constexpr std::int64_t kFirstBucketBytes = 1 << 20;  // as PyTorch's Distributed
 constexpr int kExchangeTag = 1;
 constexpr int kFirstShardTag = 2;  // of all_gather and reduce_scatter, which overlap
 constexpr std::int64_t kShardTags = 1 << 16;
-constexpr std::chrono::minutes kCollectiveTimeout{10};  // others wait while rank 0 saves
+/// The watchdog ends a wait, by the limits of the rank that is waited for; a library that gave up
+/// before would end those who rightly wait. As long as fits into poll()'s milliseconds.
+constexpr std::chrono::hours kCollectiveTimeout{24 * 24};
+static_assert(std::chrono::milliseconds(kCollectiveTimeout).count() <=
+              std::numeric_limits<int>::max());
 
 class ReducerSync final : public GradientSync {
  public:

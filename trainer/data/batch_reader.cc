@@ -20,12 +20,7 @@ BatchReader::~BatchReader() {
 Result<Batch> BatchReader::next() {
   std::unique_lock lock(mutex_);
   auto& slot = ring_[static_cast<std::size_t>(next_to_take_) % ring_.size()];
-  if (!changed_.wait_for(lock, kBatchWaitMax, [&] { return slot.has_value(); })) {
-    return Error{.code = Code::timeout,
-                 .message = "no batch for " + std::to_string(kBatchWaitMax.count()) +
-                            " s; the disk that holds it doesn't answer",
-                 .subject = "--data"};
-  }
+  changed_.wait(lock, [&] { return slot.has_value(); });
   auto batch = std::move(*slot);
   slot.reset();
   ++next_to_take_;

@@ -18,8 +18,6 @@ namespace tj::trainer {
 inline constexpr int kDataThreadsMax = 256;
 /// Batches that are ready or being read, for each thread; the bound of the queue.
 inline constexpr std::int64_t kBatchesAheadPerThread = 2;
-/// A disk that gives nothing for so long will give nothing any more.
-inline constexpr std::chrono::seconds kBatchWaitMax{600};
 
 struct BatchOrder {
   SampleSpace space;
@@ -42,7 +40,8 @@ class BatchReader {
   BatchReader(const BatchReader&) = delete;
   BatchReader& operator=(const BatchReader&) = delete;
 
-  /// The next pass's batch. Fails with Code::invalid on damaged data, and with Code::timeout.
+  /// The next pass's batch. Fails with Code::invalid on damaged data. How long the disk may take is
+  /// for the watchdog to judge, by the limit of the phase.
   Result<Batch> next();
 
  private:

@@ -24,6 +24,12 @@ using std::chrono::steady_clock;
 
 constexpr double kLossScaleMin = 1.0 / 1024;  // below it fp16 can't hold the gradients at all
 
+std::optional<std::chrono::milliseconds> save_limit(const Limits& limits) {
+  const auto seconds = limit_of(limits, Phase::save);
+  if (!seconds) return std::nullopt;
+  return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(*seconds));
+}
+
 class Loop {
  public:
   explicit Loop(const LoopInputs& inputs)
@@ -56,6 +62,7 @@ class Loop {
     const auto beginning = begin_from_checkpoint({.plan = plan_,
                                                   .communicator = comm_,
                                                   .claim = claim_,
+                                                  .clock = clock_,
                                                   .data_tokens = source_.token_count()},
                                                  learner_.state());
     if (beginning.failure) return beginning.failure;
@@ -70,6 +77,8 @@ class Loop {
                                   .run_id = sharing_.run_id,
                                   .is_shared = sharing_.is_shared,
                                   .saves_midway = plan_.save_every > 0,
+                                  .others_max = save_limit(plan_.limits),
+                                  .clock = clock_,
                                   .reporter = reporter_},
                     learner_.state());
     learner_.begin();

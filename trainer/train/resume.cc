@@ -65,8 +65,11 @@ struct Source {
 };
 
 /// Rank 0's part.
-Source find_newest(const TrainPlan& plan) {
-  auto search = newest_usable_checkpoint(plan.out, [] { return stop_signal() != 0; });
+Source find_newest(const TrainPlan& plan, PhaseClock& clock) {
+  auto search = newest_usable_checkpoint(plan.out, [&clock] {
+    clock.moved();
+    return stop_signal() != 0;
+  });
   if (stop_signal() != 0) return {};  // all ranks hear of it after the agreement
   for (const auto& damaged : search.damaged) say("checkpoint not usable: " + describe(damaged));
   if (!search.found && search.damaged.empty()) {
@@ -99,29 +102,35 @@ std::vector<SetAside> set_all_aside(const ResumeInputs& inputs,
 }
 
 /// Collective: fills one group by `opened`, which is looked at on rank 0 alone.
-std::optional<Failure> fill_group(Communicator& comm, const std::vector<NamedTensor>& tensors,
+std::optional<Failure> fill_group(const ResumeInputs& inputs,
+                                  const std::vector<NamedTensor>& tensors,
                                   const Result<TensorReader>& opened,
                                   const std::function<Failure(const Error&)>& failure_of) {
+  auto& comm = inputs.communicator;
   std::optional<Failure> mine;
   if (!opened) mine = failure_of(opened.error());
   if (auto failure = agree(comm, mine)) return failure;
-  if (const auto filled = fill(comm, tensors, *opened); !filled) mine = failure_of(filled.error());
+  const auto read = [&](const TensorTarget& target) {
+    inputs.clock.moved();
+    return (*opened)(target);
+  };
+  if (const auto filled = fill(comm, tensors, read); !filled) mine = failure_of(filled.error());
   return agree(comm, mine);
 }
 
-std::optional<Failure> load_checkpoint(Communicator& comm, const Source& source,
+std::optional<Failure> load_checkpoint(const ResumeInputs& inputs, const Source& source,
                                        const StateTensors& state) {
   const std::pair<const char*, const std::vector<NamedTensor>*> groups[] = {
       {kModelStem, &state.model}, {kOptimizerStem, &state.optimizer}, {kEmaStem, &state.ema}};
   for (const auto& [stem, tensors] : groups) {
     if (tensors->empty()) continue;
     Result<TensorReader> reader{TensorReader()};
-    if (comm.rank() == 0) {
+    if (inputs.communicator.rank() == 0) {
       auto catalog = TensorCatalog::open(source.checkpoint->folder, stem);
       reader =
           catalog ? Result(reader_of(std::move(*catalog))) : Result<TensorReader>(catalog.error());
     }
-    const auto failure = fill_group(comm, *tensors, reader, [&](const Error& error) {
+    const auto failure = fill_group(inputs, *tensors, reader, [&](const Error& error) {
       return not_usable(source.checkpoint->folder.string() + ": " + describe(error));
     });
     if (failure) return failure;
@@ -140,14 +149,15 @@ void share(Communicator& comm, const std::vector<NamedTensor>& tensors) {
 }
 
 /// Collective: initial weights, those of --init-from where it is given.
-std::optional<Failure> begin_afresh(Communicator& comm, const TrainPlan& plan,
-                                    const StateTensors& state) {
+std::optional<Failure> begin_afresh(const ResumeInputs& inputs, const StateTensors& state) {
+  auto& comm = inputs.communicator;
+  const auto& plan = inputs.plan;
   if (!plan.init_from.empty()) {
     std::vector<std::string> names;
     for (const auto& named : state.model) names.push_back(named.name);
     const auto reader = comm.rank() == 0 ? open_initial_weights(plan.init_from, names)
                                          : Result<TensorReader>(TensorReader());
-    const auto failure = fill_group(comm, state.model, reader, [&](const Error& error) {
+    const auto failure = fill_group(inputs, state.model, reader, [&](const Error& error) {
       return Failure{.exit_code = exit_code::kBadData,
                      .reason = "InitFromNotUsable",
                      .message = "--init-from: " + plan.init_from + ": " + describe(error)};
@@ -190,7 +200,7 @@ Numerics numerics_of(const TrainPlan& plan) {
 Beginning begin_from_checkpoint(const ResumeInputs& inputs, const StateTensors& state) {
   auto& comm = inputs.communicator;
   Source source;
-  if (comm.rank() == 0 && inputs.plan.resume) source = find_newest(inputs.plan);
+  if (comm.rank() == 0 && inputs.plan.resume) source = find_newest(inputs.plan, inputs.clock);
   Beginning beginning;
   beginning.failure = agree(comm, source.failure);
   if (!beginning.failure) beginning.failure = stopped_early(comm);
@@ -198,10 +208,10 @@ Beginning begin_from_checkpoint(const ResumeInputs& inputs, const StateTensors& 
   const std::string text =
       shared_text(comm, source.checkpoint ? manifest_text(source.checkpoint->manifest) : "", 0);
   if (text.empty()) {
-    beginning.failure = begin_afresh(comm, inputs.plan, state);
+    beginning.failure = begin_afresh(inputs, state);
     return beginning;
   }
-  beginning.failure = load_checkpoint(comm, source, state);
+  beginning.failure = load_checkpoint(inputs, source, state);
   if (beginning.failure) return beginning;
   beginning.manifest = manifest_from(text).value();
   if (source.checkpoint) {

@@ -10,6 +10,7 @@
 #include "trainer/comm/communicator.h"
 #include "trainer/train/failure.h"
 #include "trainer/train/plan.h"
+#include "trainer/watch/phase_clock.h"
 
 namespace tj::trainer {
 
@@ -19,6 +20,7 @@ struct ResumeInputs {
   const TrainPlan& plan;
   Communicator& communicator;
   OutClaim claim;
+  PhaseClock& clock;             // hears of each megabyte and each tensor that is read
   std::int64_t data_tokens = 0;  // size of the text at hand
 };
 

@@ -47,9 +47,11 @@ class Saving::Impl {
                                   .manifest = manifest,
                                   .retention = options_.retention,
                                   .own = own_.names(),
-                                  .claim = options_.claim},
+                                  .claim = options_.claim,
+                                  .others_max = options_.others_max},
                         .groups = groups_,
                         .staging = staging_,
+                        .clock = options_.clock,
                         .on_committed = [this](const SaveReport& report) { tell(report); }});
     job->add_stall(steady_clock::now() - begun);
     interference_.save_began(manifest.step);

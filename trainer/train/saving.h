@@ -1,6 +1,7 @@
 // The saves of a run, as the loop sees them: when one begins, when the state may change again, and
 // how all ranks hear of one that failed.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "trainer/comm/communicator.h"
 #include "trainer/report/reporter.h"
 #include "trainer/train/failure.h"
+#include "trainer/watch/phase_clock.h"
 
 namespace tj::trainer {
 
@@ -24,7 +26,9 @@ struct SavingOptions {
   std::string run_id;         // the same on all ranks of this run
   bool is_shared = false;     // all ranks write, else rank 0 alone
   bool saves_midway = false;  // not only at the end, when there is nothing to disturb
-  Reporter& reporter;         // hears what a save cost
+  std::optional<std::chrono::milliseconds> others_max;  // for a rank that writes no more
+  PhaseClock& clock;                                    // hears of what the training waits for
+  Reporter& reporter;                                   // hears what a save cost
 };
 
 class Saving {

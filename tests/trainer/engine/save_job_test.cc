@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <fstream>
 #include <latch>
 
 #include "tests/trainer/temporary_folder.h"
@@ -36,6 +37,12 @@ struct State {
   }
 };
 
+/// For those who don't look at it.
+PhaseClock& clock() {
+  static PhaseClock clock;
+  return clock;
+}
+
 SaveOrder order_of(const fs::path& out, int writer, int writers) {
   return {.out = out,
           .run_id = "run",
@@ -65,6 +72,7 @@ TEST(SaveJob, what_is_saved_is_the_state_of_the_beginning) {
   SaveJob job({.order = order_of(out.path(), 0, 1),
                .groups = state.groups,
                .staging = staging,
+               .clock = clock(),
                .on_committed = [&](const SaveReport& report) { reports.push_back(report); }});
   job.wait_until_copied();
   state.values[0].assign(4, -1);
@@ -87,6 +95,7 @@ TEST(SaveJob, the_training_may_go_on_once_the_copy_is_there_and_not_before) {
   SaveJob job({.order = order_of(out.path(), 0, 1),
                .groups = state.groups,
                .staging = staging,
+               .clock = clock(),
                .on_committed = {}});
   std::atomic<bool> went_on = false;
   std::thread training([&] {
@@ -110,6 +119,7 @@ TEST(SaveJob, several_writers_share_the_work_and_the_first_commits) {
         std::make_unique<SaveJob>(SaveJob::Inputs{.order = order_of(out.path(), writer, 3),
                                                   .groups = state.groups,
                                                   .staging = stagings[writer],
+                                                  .clock = clock(),
                                                   .on_committed = {}}));
   }
   for (const auto& job : jobs) ASSERT_TRUE(job->finish_own_part());
@@ -138,6 +148,7 @@ TEST(SaveJob, a_writer_that_fails_is_the_cause_and_nothing_is_left) {
     SaveJob first({.order = order_of(out.path(), 0, 2),
                    .groups = state.groups,
                    .staging = stagings[0],
+                   .clock = clock(),
                    .on_committed = {}});
     State broken;
     for (auto& group : broken.groups) {
@@ -148,6 +159,7 @@ TEST(SaveJob, a_writer_that_fails_is_the_cause_and_nothing_is_left) {
     SaveJob second({.order = order_of(out.path(), 1, 2),
                     .groups = broken.groups,
                     .staging = stagings[1],
+                    .clock = clock(),
                     .on_committed = {}});
     EXPECT_EQ(describe(second.finish_own_part().error()), "no such memory");
     EXPECT_EQ(describe(first.finish().error()), "rank 1: no such memory");
@@ -162,9 +174,62 @@ TEST(SaveJob, a_writer_that_never_comes_is_named_after_a_bound) {
   StagingBuffer staging;
   auto order = order_of(out.path(), 0, 2);
   order.others_max = std::chrono::milliseconds(1);
-  SaveJob job({.order = order, .groups = state.groups, .staging = staging, .on_committed = {}});
+  SaveJob job({.order = order,
+               .groups = state.groups,
+               .staging = staging,
+               .clock = clock(),
+               .on_committed = {}});
   EXPECT_EQ(describe(job.finish().error()),
-            "rank 1: has not written its part within 0 s after rank 0");
+            "rank 1: has written nothing of its part for 0 s (limit save)");
+}
+
+TEST(SaveJob, a_writer_that_still_writes_is_waited_for) {
+  const TemporaryFolder out;
+  auto order = order_of(out.path(), 0, 2);
+  order.others_max = std::chrono::milliseconds(1);
+  SaveWork work(order, {}, {});
+  using Stage = SaveWork::State;
+  const auto state_after_the_bound = [&] {
+    const auto begun = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - begun < 2 * *order.others_max)
+      std::this_thread::yield();
+    return work.advance();
+  };
+  Result<Stage> state = Stage::busy;
+  while (state && *state != Stage::waiting) state = work.advance();
+  const auto file = draft_path(out.path(), 25, "run") / "model-00002-of-00002.safetensors";
+  for (int bytes = 1; bytes <= 5; ++bytes) {
+    std::ofstream(file, std::ios::app) << "x";
+    state = state_after_the_bound();
+    ASSERT_TRUE(state) << bytes << " bytes: " << describe(state.error());
+    EXPECT_EQ(*state, Stage::waiting);
+  }
+  EXPECT_FALSE(state_after_the_bound());
+}
+
+TEST(SaveJob, who_waits_for_another_writer_is_seen_to_wait) {
+  const TemporaryFolder out;
+  State state;
+  StagingBuffer stagings[2];
+  PhaseClock watched;
+  SaveJob first({.order = order_of(out.path(), 0, 2),
+                 .groups = state.groups,
+                 .staging = stagings[0],
+                 .clock = watched,
+                 .on_committed = {}});
+  std::thread training([&] { EXPECT_TRUE(first.finish()); });
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (watched.seen().waits_for.empty() && std::chrono::steady_clock::now() < end)
+    std::this_thread::yield();
+  EXPECT_EQ(watched.seen().waits_for, "wait for other writers");
+  SaveJob second({.order = order_of(out.path(), 1, 2),
+                  .groups = state.groups,
+                  .staging = stagings[1],
+                  .clock = clock(),
+                  .on_committed = {}});
+  EXPECT_TRUE(second.finish());
+  training.join();
+  EXPECT_EQ(watched.seen().waits_for, "");
 }
 
 TEST(SaveJob, what_whoever_is_told_throws_is_an_error_and_ends_nothing) {
@@ -174,6 +239,7 @@ TEST(SaveJob, what_whoever_is_told_throws_is_an_error_and_ends_nothing) {
   SaveJob job({.order = order_of(out.path(), 0, 1),
                .groups = state.groups,
                .staging = staging,
+               .clock = clock(),
                .on_committed = [](const SaveReport&) { throw std::runtime_error("no words"); }});
   EXPECT_EQ(describe(job.finish().error()), "no words");
   EXPECT_TRUE(newest_usable_checkpoint(out.path()).found);
@@ -187,6 +253,7 @@ TEST(SaveJob, an_out_folder_that_is_gone_is_an_error_with_its_name) {
   SaveJob job({.order = order_of(file, 0, 1),
                .groups = state.groups,
                .staging = staging,
+               .clock = clock(),
                .on_committed = {}});
   EXPECT_EQ(describe(job.finish().error()),
             (file / ".draft-step-000025-run").string() + ": can't be created: Not a directory");
@@ -200,6 +267,7 @@ TEST(SaveJob, an_abandoned_one_leaves_nothing) {
     SaveJob job({.order = order_of(out.path(), 0, 2),
                  .groups = state.groups,
                  .staging = staging,
+                 .clock = clock(),
                  .on_committed = {}});
     ASSERT_TRUE(job.finish_own_part());
     job.abandon();
