@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench bench-operator bench-trainer soak storm cpus repeat faults check format clean
+.PHONY: help run build test bench bench-operator bench-trainer soak storm cpus repeat faults fuzz check format clean
 
 export TRAININGJOB_CACHE ?= $(HOME)/.cache/trainingjob
 export CCACHE_DIR ?= $(TRAININGJOB_CACHE)/ccache
@@ -75,6 +75,13 @@ faults:  ## two ranks on two nodes, killed, frozen, cut off: a table of who was 
 	cmake --build --preset dev --target trainer trainer-engine
 	TJ_TRAINER=$(CURDIR)/build/dev/trainer/trainer tests/trainer/faults/fault_table.py
 	tests/e2e/run --faults
+
+seconds ?= 600
+fuzz:  ## each fuzzer for ten minutes (seconds=N for other times): executions, inputs and coverage as a table
+	tools/deps fuzz
+	cmake --preset fuzz --log-level=WARNING >/dev/null
+	cmake --build --preset fuzz
+	tests/fuzz/run --seconds $(seconds)
 
 check:  ## static checks only: format, lint, clang-tidy
 	tools/deps build

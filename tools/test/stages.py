@@ -37,6 +37,8 @@ STAGES = [
           ("packages", "cluster"), "ctest", minutes_max=40),
     Stage("tsan", "the loop under TSan", build("tsan", "--target loop_test") + " && " + ctest("tsan", "--label-regex loop"), ("packages", "cluster"), "ctest",
           minutes_max=30),
+    Stage("fuzz", "what reads others' bytes, fuzzed for a minute", build("fuzz") + " && tests/fuzz/run --short", ("packages",),
+          "script", minutes_max=40),
     Stage("docs", "documents against the programs", "tests/docs/run", ("build",), "script"),
     Stage("crd", "the resource's rules on a real API server", "tests/crd/run", ("cluster",), "script"),
     Stage("faults", "the operator, killed and cut off, on a real API server", "tests/faults/run", ("build", "cluster"),
