@@ -9,6 +9,8 @@
 #include "cli/yaml_json.h"
 #include "contract/names.h"
 #include "operator/api/json.h"
+#include "operator/api/pod_json.h"
+#include "operator/api/read.h"
 #include "operator/api/validate.h"
 #include "operator/local/pod_command.h"
 #include "operator/plan/manifest.h"
@@ -44,19 +46,12 @@ Result<std::string> read_text(const std::string& file) {
   return text;
 }
 
-std::string kind_of(const Json& document) {
-  return document.is_object() && document.contains("kind") && document["kind"].is_string()
-             ? document["kind"].get<std::string>()
-             : "";
-}
+std::string kind_of(const Json& document) { return read::string_at(document, "kind"); }
 
 std::string title_of(const Json& document) {
-  const auto name = Json::json_pointer("/metadata/name");
+  const std::string name = meta_from_json(document).name;
   std::string title = kind_of(document).empty() ? "an object without kind" : kind_of(document);
-  if (document.is_object() && document.contains(name) && document[name].is_string()) {
-    title += " " + document[name].get<std::string>();
-  }
-  return title;
+  return name.empty() ? title : title + " " + name;
 }
 
 /// The TrainingJob, or the only document whatever it is: then its kind is one of the fields that
@@ -116,11 +111,10 @@ Result<void> check_runs_locally(const JobManifest& manifest, const std::string& 
   const Json pod = make_pod(*job, {.worker_index = 0, .attempt = 0});
   std::string text;
   for (const char* list : {"initContainers", "containers"}) {
-    if (!pod["spec"].contains(list)) continue;
-    for (const Json& container : pod["spec"][list]) {
+    for (const Json& container : read::array_at(read::object_at(pod, "spec"), list)) {
       const auto process = local_process(pod, container, LocalFacts{});
       if (!process) text += (text.empty() ? "" : "\n" + file + ": ") + describe(process.error());
-      if (std::string_view(list) == "containers") break;  // locally a worker is its first container
+      if (&container == &main_container(pod)) break;  // locally a worker is its main container
     }
   }
   if (!text.empty()) return wrong(file, text);

@@ -85,6 +85,7 @@ Json number(std::string text) {
   if (!is_float(text)) return Json(Json::value_t::discarded);
   constexpr double kExactMax = 9007199254740992.0;  // 2^53: below it each integer is a double
   const double value = std::strtod(text.c_str(), nullptr);
+  if (!std::isfinite(value)) return Json(Json::value_t::discarded);  // as kubectl: a text, then
   const bool is_whole = std::abs(value) < kExactMax && value == std::floor(value);
   return is_whole ? Json(static_cast<std::int64_t>(value)) : Json(value);
 }

@@ -1,7 +1,10 @@
 #include "contract/progress.h"
 
 #include <cmath>
+#include <concepts>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace tj {
 namespace {
@@ -35,11 +38,15 @@ class Fields {
   void read(const char* key, std::optional<double>& value) {
     if (const json* field = find(key, &json::is_number, "a number")) value = field->get<double>();
   }
-  void read(const char* key, long long& value) {
-    if (const json* field = find(key, &json::is_number_integer, "an integer")) value = *field;
-  }
-  void read(const char* key, int& value) {
-    if (const json* field = find(key, &json::is_number_integer, "an integer")) value = *field;
+  template <std::signed_integral Number>
+  void read(const char* key, Number& value) {
+    const json* field = find(key, &json::is_number_integer, "an integer");
+    if (field == nullptr) return;
+    const bool fits = field->is_number_unsigned()
+                          ? std::in_range<Number>(field->get<std::uint64_t>())
+                          : std::in_range<Number>(field->get<std::int64_t>());
+    if (!fits) return complain(at_ + key + " is " + shown(*field) + ", which is too large");
+    value = field->get<Number>();
   }
   const json* find(const char* key, bool (json::*is)() const noexcept, const char* wanted) {
     const auto field = object_.find(key);

@@ -16,7 +16,7 @@ enum class Code {
   conflict,     // somebody else wrote first, or the name is taken
   gone,         // a resourceVersion too old to watch from: list again
   invalid,      // the input is wrong; a retry gives the same answer
-  forbidden,    // no permission, or no valid credentials
+  forbidden,    // by a right, bad credentials, a quota or a policy: a later try may pass
   unavailable,  // refused, reset, overloaded: retry later
   timeout,      // no answer within the deadline; the write may have happened
   internal,     // anything else the world did

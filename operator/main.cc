@@ -215,5 +215,9 @@ int main(int argc, char** argv) {
     std::fputs(print->text.c_str(), stdout);
     return tj::exit_code::kDone;
   }
-  return tj::run(std::get<tj::OperatorOptions>(*options));
+  try {
+    return tj::run(std::get<tj::OperatorOptions>(*options));
+  } catch (const std::exception& bug) {
+    return tj::fail({tj::Code::internal, bug.what(), "bug", {}}, tj::exit_code::kInternal);
+  }
 }

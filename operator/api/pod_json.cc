@@ -15,6 +15,10 @@ const json& main_container(const json& pod) {
   return !containers.empty() && containers.front().is_object() ? containers.front() : kNone;
 }
 
+json* main_container_in(json& pod) {
+  return main_container(pod).empty() ? nullptr : &pod["spec"]["containers"].front();
+}
+
 std::string quantity_of(const json& container, std::string_view list, std::string_view resource) {
   const json& quantity = value_at(object_at(object_at(container, "resources"), list), resource);
   return quantity.is_number() ? quantity.dump() : text_of(quantity);

@@ -11,6 +11,9 @@ namespace tj {
 /// none.
 const nlohmann::json& main_container(const nlohmann::json& pod);
 
+/// The same to write to; null where there is none.
+nlohmann::json* main_container_in(nlohmann::json& pod);
+
 /// The quantity of `resource` in the container's "limits" or "requests", a number or a text, as
 /// text; "" where there is none.
 std::string quantity_of(const nlohmann::json& container, std::string_view list,

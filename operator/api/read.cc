@@ -1,7 +1,10 @@
 #include "operator/api/read.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+
+#include "contract/utf8.h"
 
 namespace tj::read {
 namespace {
@@ -10,7 +13,43 @@ const json kNothing;
 const json kEmptyObject = json::object();
 const json kEmptyArray = json::array();
 
+/// Levels of lists and objects, by the brackets outside of texts.
+int level_count(std::string_view text) {
+  int level = 0;
+  int deepest = 0;
+  bool is_in_text = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char letter = text[at];
+    if (is_in_text && letter == '\\') {
+      ++at;
+    } else if (letter == '"') {
+      is_in_text = !is_in_text;
+    } else if (!is_in_text && (letter == '{' || letter == '[')) {
+      deepest = std::max(deepest, ++level);
+    } else if (!is_in_text && (letter == '}' || letter == ']')) {
+      --level;
+    }
+  }
+  return deepest;
+}
+
+json parse_valid(std::string_view text) {
+  if (level_count(text) <= kLevelsMax) return json::parse(text, nullptr, false);
+  const auto is_kept = [](int level, json::parse_event_t event, const json&) {
+    const bool begins =
+        event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
+    return !begins || level < kLevelsMax;
+  };
+  return json::parse(text, is_kept, false);
+}
+
 }  // namespace
+
+json parse(std::string_view text) {
+  json value = parse_valid(text);
+  const bool may_be_text = value.is_discarded() && valid_utf8_bytes(text) < text.size();
+  return may_be_text ? parse_valid(with_invalid_utf8_replaced(text)) : value;
+}
 
 const json& value_at(const json& parent, std::string_view key) {
   if (!parent.is_object()) return kNothing;

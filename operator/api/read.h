@@ -13,6 +13,13 @@ namespace tj::read {
 
 using nlohmann::json;
 
+/// Beyond what an API server takes (10,000 levels), and what a recursion over it needs is bounded.
+inline constexpr int kLevelsMax = 1'000;
+
+/// A JSON text; a discarded value when it is none. What is not UTF-8 in it reads as U+FFFD, what
+/// lies deeper than kLevelsMax is left out.
+json parse(std::string_view text);
+
 /// The entry, of whatever type; null where there is none. What these return lives as long as
 /// `parent`, or for ever.
 const json& value_at(const json& parent, std::string_view key);

@@ -1,5 +1,6 @@
 #include "operator/api/status_json.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "contract/outcome.h"
@@ -8,6 +9,8 @@
 namespace tj {
 namespace {
 using namespace read;
+
+constexpr int kWorkersMax = 10'000;
 
 json time_or_null(const std::optional<TimePoint>& time) {
   return time ? json(format_time(*time)) : json(nullptr);
@@ -29,6 +32,11 @@ json to_json(const Condition& condition) {
           {"message", condition.message},
           {"observedGeneration", condition.observed_generation},
           {"lastTransitionTime", time_or_null(condition.last_transition_time)}};
+}
+
+/// A status is not only ours to write: what it counts is made use of within these bounds.
+int count_at(const json& object, const char* key, int max = 1'000'000) {
+  return std::clamp(number_at(object, key), 0, max);
 }
 
 std::optional<FirstFailure> first_failure_from_json(const json& status) {
@@ -179,13 +187,13 @@ JobStatus status_from_json(const json& object) {
           .reason = string_at(object, "reason"),
           .message = string_at(object, "message"),
           .observed_generation = number_at<long long>(object, "observedGeneration"),
-          .attempt = number_at(object, "attempt"),
-          .world_size = number_at(object, "worldSize"),
+          .attempt = count_at(object, "attempt"),
+          .world_size = count_at(object, "worldSize", kWorkersMax),
           .template_hash = string_at(object, "templateHash"),
           .attempt_start_time = time_at(object, "attemptStartTime"),
           .running_time = time_at(object, "runningTime"),
-          .restarts = number_at(object, "restarts"),
-          .restarts_counted = number_at(object, "restartsCounted"),
+          .restarts = count_at(object, "restarts"),
+          .restarts_counted = count_at(object, "restartsCounted"),
           .restarts_uncounted = number_at(object, "restartsUncounted"),
           .restart_step = maybe_number_at<long long>(object, "restartStep"),
           .quick_restarts = number_at(object, "quickRestarts"),

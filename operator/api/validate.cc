@@ -1,6 +1,5 @@
 // The rules of manifests/crd/trainingjobs.yaml in C++: tests/crd holds both to one table of
-// manifests. What the pod template holds beyond the fields that a rule reads is left to the server
-// that makes the pods.
+// manifests.
 #include "operator/api/validate.h"
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "contract/names.h"
 #include "operator/api/policy_fields.h"
 #include "operator/api/validate_policy.h"
+#include "operator/api/validate_template.h"
 
 namespace tj {
 namespace {
@@ -20,16 +20,11 @@ using field::Bounds;
 using field::child;
 using field::Field;
 using field::FieldChecker;
-using field::item;
 using field::shown;
 using field::UnknownFields;
 using nlohmann::json;
 
-constexpr Bounds kContainers{.min = 1, .max = 64};
-constexpr Bounds kInitContainers{.min = 0, .max = 64};
 constexpr int kPortMax = 65535;
-constexpr Bounds kEnvVars{.min = 0, .max = 1024};
-constexpr Bounds kEnvNameChars{.min = 1, .max = 1024};
 
 constexpr std::string_view kApiVersions[] = {names::kApiVersion};
 constexpr std::string_view kKinds[] = {names::kKind};
@@ -50,7 +45,6 @@ constexpr std::string_view kMetadataFields[] = {"annotations",
                                                 "selfLink",
                                                 "uid"};
 constexpr std::string_view kWorkerFields[] = {"replicas", "template"};
-constexpr std::string_view kTemplateFields[] = {"metadata", "spec"};
 
 /// RFC 1035: the name becomes the name of a Service.
 void check_name(FieldChecker& checker, const std::string& job_name) {
@@ -77,82 +71,6 @@ void check_name_length(FieldChecker& checker, const std::string& job_name, long 
                   " characters; it must have at most " + std::to_string(name_chars_max) +
                   ", so that the longest pod name, <name>" + suffix + ", fits in " +
                   std::to_string(names::kDnsLabelMax) + " characters");
-}
-
-void check_env_name(FieldChecker& checker, const Field& name) {
-  if (name.value == nullptr) return checker.add(name, "is missing; it must be the variable's name");
-  checker.check_text(name, kEnvNameChars);
-  if (!name.value->is_string()) return;
-  const auto reserved = reserved_env_names();
-  const bool is_reserved =
-      std::find(reserved.begin(), reserved.end(), name.value->get<std::string>()) != reserved.end();
-  if (is_reserved) {
-    checker.add(name,
-                "is " + shown(*name.value) +
-                    "; it must be another name: the operator sets this variable for each worker");
-  }
-}
-
-void check_env(FieldChecker& checker, const Field& env) {
-  if (!checker.check_list(env, kEnvVars, "variables, as in [{name: A, value: b}]")) return;
-  for (std::size_t i = 0; i < env.value->size(); ++i) {
-    const Field variable = item(env, i);
-    if (!checker.require_object(variable, "a variable, as in {name: A, value: b}")) continue;
-    check_env_name(checker, child(variable, "name"));
-    const Field value = child(variable, "value");
-    if (value.value != nullptr && !value.value->is_string()) {
-      checker.add(value, "is " + shown(*value.value) + "; it must be a text: put it in quotes");
-    }
-  }
-}
-
-void check_containers(FieldChecker& checker, const Field& list, Bounds sizes) {
-  if (!checker.check_list(list, sizes, "containers")) return;
-  for (std::size_t i = 0; i < list.value->size(); ++i) {
-    const Field container = item(list, i);
-    if (!checker.require_object(container, "a container")) continue;
-    const Field name = child(container, "name");
-    const bool has_name = name.value != nullptr && name.value->is_string() && *name.value != "";
-    if (!has_name) {
-      checker.add(name, (name.value == nullptr ? "is missing" : "is " + shown(*name.value)) +
-                            "; it must be the container's name");
-    }
-    check_env(checker, child(container, "env"));
-  }
-}
-
-void check_pod_metadata(FieldChecker& checker, const Field& metadata) {
-  if (!checker.check_object(metadata, "labels and annotations")) return;
-  for (const char* list : {"labels", "annotations"}) {
-    const Field texts = child(metadata, list);
-    if (!checker.check_object(texts, "names and texts")) continue;
-    for (const auto& [name, value] : texts.value->items()) {
-      if (value.is_string()) continue;
-      checker.add(child(texts, name),
-                  "is " + shown(value) + "; it must be a text: put it in quotes");
-    }
-  }
-}
-
-void check_template(FieldChecker& checker, const Field& pod_template) {
-  if (!checker.require_object(pod_template, "a pod template")) return;
-  checker.check_known_fields(pod_template, kTemplateFields);
-  check_pod_metadata(checker, child(pod_template, "metadata"));
-  const Field spec = child(pod_template, "spec");
-  if (!checker.require_object(spec, "a pod's specification with containers")) return;
-  const Field restart_policy = child(spec, "restartPolicy");
-  if (restart_policy.value != nullptr && *restart_policy.value != "Never") {
-    checker.add(restart_policy,
-                "is " + shown(*restart_policy.value) +
-                    "; it must be \"Never\" or left out: a worker that is restarted "
-                    "alone can't rejoin its gang");
-  }
-  const Field containers = child(spec, "containers");
-  if (containers.value == nullptr) {
-    checker.add(containers, "is missing; it must be a list of at least one container");
-  }
-  check_containers(checker, containers, kContainers);
-  check_containers(checker, child(spec, "initContainers"), kInitContainers);
 }
 
 void check_replica_specs(FieldChecker& checker, const std::string& job_name,

@@ -1,9 +1,11 @@
 #include "operator/kube/rest_request.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "contract/utf8.h"
 #include "operator/api/read.h"
 
 namespace tj {
@@ -38,7 +40,27 @@ Code code_of(int status) {
     default: break;
   }
   if (status >= 500) return Code::unavailable;
-  return status >= 400 ? Code::invalid : Code::internal;
+  return status >= 400 ? Code::forbidden : Code::internal;
+}
+
+/// The API server's own validation names the fields, and its answer stays the same. An admission
+/// webhook's denial is a 400 if it says nothing else, and may say 422, as an admission policy does:
+/// what they deny may pass later (k8s.io/apiserver, webhook/errors and apierrors.NewInvalid).
+bool is_final(const HttpAnswer& answer, const json& status) {
+  const json& causes = array_at(object_at(status, "details"), "causes");
+  const bool names_fields =
+      !causes.empty() && std::all_of(causes.begin(), causes.end(), [](const json& cause) {
+        return !string_at(cause, "field").empty();
+      });
+  const bool is_of_webhook = string_at(status, "message").starts_with("admission webhook ");
+  return answer.status == 422 && string_at(status, "reason") == "Invalid" && names_fields &&
+         !is_of_webhook;
+}
+
+/// What is shown of a body that is no Status.
+std::string body_begin(const std::string& body) {
+  return std::string(utf8_prefix(with_invalid_utf8_replaced(body.substr(0, kBodyInMessageMax)),
+                                 kBodyInMessageMax));
 }
 
 std::optional<std::chrono::milliseconds> seconds_in(const std::string& text) {
@@ -113,9 +135,10 @@ HttpCall http_call(const WatchRequest& request) {
 Result<std::string> read_answer(HttpAnswer answer, const std::string& subject) {
   if (answer.status >= 200 && answer.status < 300) return std::move(answer.body);
   Error error{code_of(answer.status), "", subject, seconds_in(answer.retry_after)};
-  const json status = json::parse(answer.body, nullptr, false);
+  const json status = parse(answer.body);
   const bool from_api_server = string_at(status, "kind") == "Status";
   if (from_api_server) {
+    if (is_final(answer, status)) error.code = Code::invalid;
     error.message = string_at(status, "message");
     const auto wait =
         maybe_number_at<std::int32_t>(object_at(status, "details"), "retryAfterSeconds");
@@ -126,7 +149,7 @@ Result<std::string> read_answer(HttpAnswer answer, const std::string& subject) {
   if (!from_api_server && error.code != Code::forbidden) error.code = Code::unavailable;
   const std::string code = "HTTP " + std::to_string(answer.status);
   if (error.message.empty()) {
-    error.message = code + ": " + answer.body.substr(0, kBodyInMessageMax);
+    error.message = code + ": " + body_begin(answer.body);
   } else if (answer.status == 401) {
     error.message =
         code + ": " + error.message + " (the server does not accept our certificate or token)";

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "contract/utf8.h"
 #include "operator/api/read.h"
 #include "operator/kube/cache.h"
 
@@ -35,11 +36,18 @@ Result<Page> parse_list(const std::string& text) {
       // items[n].metadata.managedFields is often half of an object, and nobody here reads it.
       return depth != 4 || !in_metadata || parsed != "managedFields";
     }
+    const bool begins =
+        event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
+    if (begins && depth >= kLevelsMax) return false;
     if (event != json::parse_event_t::object_end || depth != 2 || !in_items) return true;
     page.objects.push_back(parsed.dump());
     return false;
   };
-  const json list = json::parse(text, keep, false);
+  json list = json::parse(text, keep, false);
+  if (list.is_discarded() && valid_utf8_bytes(text) < text.size()) {
+    page = {};
+    list = json::parse(with_invalid_utf8_replaced(text), keep, false);
+  }
   if (!list.is_object()) return malformed("the list is not a JSON object");
   page.resource_version = version_of(list);
   if (page.resource_version.empty()) return malformed("the list has no metadata.resourceVersion");
@@ -53,9 +61,10 @@ struct StreamEvent {
 };
 
 Result<StreamEvent> parse_event(const std::string& line) {
-  json event = json::parse(line, nullptr, false);
+  json event = parse(line);
   if (!value_at(event, "object").is_object()) {
-    return malformed("not a watch event: " + line.substr(0, 200));
+    return malformed("not a watch event: " +
+                     std::string(utf8_prefix(with_invalid_utf8_replaced(line), 200)));
   }
   StreamEvent result{.type = string_at(event, "type"), .object = std::move(event["object"])};
   if (value_at(result.object, "metadata").is_object()) {
@@ -155,7 +164,7 @@ WatchStep Watcher::on_list(const Result<std::string>& page) {
 
 /// The object of an ERROR event is a metav1.Status; its code is an HTTP status.
 WatchStep Watcher::on_error_event(const std::string& status_json) {
-  const json status = json::parse(status_json, nullptr, false);
+  const json status = parse(status_json);
   const Code code = number_at(status, "code") == 410 ? Code::gone : Code::unavailable;
   Error error{code, string_at(status, "message"), "watch", {}};
   const json& details = object_at(status, "details");

@@ -2,6 +2,7 @@
 
 #include <deque>
 
+#include "operator/api/read.h"
 #include "operator/kube/cache.h"
 
 namespace tj {
@@ -19,8 +20,8 @@ Error invalid(const Request& request, std::string message) {
 /// Absent: not JSON. An empty body is an empty object, as DELETE without options has it.
 std::optional<Json> parse_body(const std::string& body) {
   if (body.empty()) return Json::object();
-  Json parsed = Json::parse(body, nullptr, false);
-  if (parsed.is_discarded() || !parsed.is_object()) return std::nullopt;
+  Json parsed = read::parse(body);
+  if (!parsed.is_object()) return std::nullopt;
   return parsed;
 }
 

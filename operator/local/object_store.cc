@@ -260,7 +260,7 @@ Result<std::vector<ObjectPtr>> ObjectStore::list_begin(Resource resource,
   const auto known_fields = fields_of(resource, Json::object());
   for (const std::string& name : fields->keys()) {
     if (!known_fields.contains(name))
-      return failure(Code::invalid, resource, {ns, ""}, "field label not supported: " + name);
+      return failure(Code::forbidden, resource, {ns, ""}, "field label not supported: " + name);
   }
   std::vector<ObjectPtr> found;
   for (const auto& [key, object] : objects_) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "contract/names.h"
+#include "operator/api/field.h"
 #include "operator/api/read.h"
 
 namespace tj {
@@ -249,6 +250,13 @@ Result<ProcessSpec> local_process(const Json& pod, const Json& container, const 
   const std::string name = "container " + own_name;
   if (!is_file_name(own_name))
     return invalid(name, "\"" + own_name + "\" can't be the name of a file");
+  for (const char* list : {"command", "args"}) {
+    const Json& words = value_at(container, list);
+    if (!words.is_null() && !words.is_array()) {
+      return invalid(name,
+                     std::string(list) + " must be a list of texts; it is " + field::shown(words));
+    }
+  }
   if (array_at(container, "command").empty()) {
     return invalid(name,
                    "it has no command: here is no image whose entrypoint could run; set command");
@@ -266,8 +274,8 @@ Result<ProcessSpec> local_process(const Json& pod, const Json& container, const 
   for (const char* list : {"command", "args"}) {
     for (const Json& word : array_at(container, list)) {
       if (!word.is_string())
-        return invalid(name,
-                       std::string(list) + " must be a list of texts; " + word.dump() + " is none");
+        return invalid(name, std::string(list) + " must be a list of texts; " + field::shown(word) +
+                                 " is none");
       spec.argv.push_back(
           replace_mounts(expand_references(word.get<std::string>(), *env), *mounts));
     }

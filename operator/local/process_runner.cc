@@ -6,6 +6,7 @@
 
 #include "contract/names.h"
 #include "contract/outcome.h"
+#include "contract/utf8.h"
 #include "operator/api/json.h"
 #include "operator/api/pod_json.h"
 #include "operator/api/read.h"
@@ -22,6 +23,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kLogTailBytesMax = 2048;  // kubelet's bounds of FallbackToLogsOnError
 constexpr std::size_t kLogTailLinesMax = 80;
+constexpr std::size_t kUtf8BytesMax = 4;
 constexpr int kNotFound = 127;  // as a shell says it
 constexpr int kNotExecutable = 126;
 constexpr int kNotStarted = 128;  // containerd's StartError
@@ -41,16 +43,19 @@ Error not_started(std::string message) {
       .code = Code::invalid, .message = std::move(message), .subject = "", .retry_after = {}};
 }
 
-/// The last bytes of a file that may not be there.
+/// The last bytes of a file that may not be there, as text: a program may write any bytes.
 std::string file_tail(const fs::path& path, std::size_t bytes_max) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return "";
   file.seekg(0, std::ios::end);
   const auto size = static_cast<std::size_t>(file.tellg());
-  file.seekg(static_cast<std::streamoff>(size > bytes_max ? size - bytes_max : 0));
-  std::string text(std::min(size, bytes_max), '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  return text;
+  const std::size_t count = std::min(size, bytes_max + kUtf8BytesMax);
+  file.seekg(static_cast<std::streamoff>(size - count));
+  std::string bytes(count, '\0');
+  file.read(bytes.data(), static_cast<std::streamsize>(count));
+  // A character that the begin cuts makes no more than kUtf8BytesMax wrong ones, and is cut off.
+  const std::string text = with_invalid_utf8_replaced(bytes);
+  return std::string(utf8_suffix(text, bytes_max));
 }
 
 std::string last_lines(const std::string& text, std::size_t lines_max) {
@@ -334,7 +339,7 @@ void ProcessRunner::fail_to_start(const RunPtr& run, const Error& error) {
   if (error.code == Code::forbidden) code = kNotExecutable;
   run->current_state().exit = ContainerExit{.exit_code = code,
                                             .reason = "StartError",
-                                            .message = describe(error),
+                                            .message = with_invalid_utf8_replaced(describe(error)),
                                             .finished_at = options_.now()};
   options_.on_note(run->name, describe(error));
   finish(run);

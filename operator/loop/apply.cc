@@ -99,14 +99,15 @@ void Applier::run(const BatchSize& size, StartChild start, Done done) {
 
 void Applier::create(const TrainingJob& job, const std::vector<Action>& actions, Done done) {
   std::vector<Child> first;
-  const auto add = [&](Resource resource, const json& body) {
+  const auto add = [&](Resource resource, std::function<json()> make) {
     first.push_back({.resource = resource,
-                     .key = {job.meta.ns, meta_from_json(body).name},
+                     .key = job.meta.key(),
                      .job_uid = job.meta.uid,
-                     .body = body.dump()});
+                     .make = std::move(make)});
   };
   if (!select<PutNetworkPolicy>(actions).empty()) {
-    add(Resource::network_policies, make_network_policy(job, operator_ns_));
+    add(Resource::network_policies,
+        [job, ns = operator_ns_] { return make_network_policy(job, ns); });
   }
   if (!select<DeleteNetworkPolicy>(actions).empty()) {
     first.push_back({.resource = Resource::network_policies,
@@ -114,7 +115,9 @@ void Applier::create(const TrainingJob& job, const std::vector<Action>& actions,
                      .job_uid = job.meta.uid,
                      .is_unwanted = true});
   }
-  if (!select<CreateService>(actions).empty()) add(Resource::services, make_service(job));
+  if (!select<CreateService>(actions).empty()) {
+    add(Resource::services, [job] { return make_service(job); });
+  }
   create_in_turn(std::move(first),
                  [this, job, pods = select<CreatePod>(actions), done](ApplyOutcome outcome) {
                    if (!outcome.complete) return done(std::move(outcome));
@@ -150,7 +153,7 @@ void Applier::create_pods(const TrainingJob& job, std::vector<CreatePod> pods, D
                   .job_uid = job.meta.uid,
                   .job_name = job.meta.name,
                   .attempt = action.attempt,
-                  .body = make_pod(job, action).dump()},
+                  .make = [&] { return make_pod(job, action); }},
                  ended);
   };
   run(size, start, std::move(done));
@@ -158,16 +161,20 @@ void Applier::create_pods(const TrainingJob& job, std::vector<CreatePod> pods, D
 
 void Applier::create_child(Child child, Done done) {
   if (child.is_unwanted) return inspect_holder(child, done);
-  Request request{
-      .verb = Verb::create, .resource = child.resource, .ns = child.key.ns, .body = child.body};
-  // Of a thousand pods none is kept; a policy may have to be put in the place of another.
-  if (child.resource != Resource::network_policies) child.body.clear();
-  api_.send(std::move(request), [this, child, done](Result<std::string> answer) {
+  const std::string name = std::string(kind_of(child.resource)) + " " + child.key.name;
+  Request request{.verb = Verb::create, .resource = child.resource, .ns = child.key.ns};
+  try {
+    request.body = child.make().dump();
+  } catch (const std::exception& bug) {
+    return done(refused(Refusal::internal, name + " can't be made: " + bug.what()));
+  }
+  // Of a thousand pods nothing is kept; a policy may have to be put in the place of another.
+  if (child.resource == Resource::pods) child.make = nullptr;
+  api_.send(std::move(request), [this, child, name, done](Result<std::string> answer) {
     if (answer) {
       view_.wrote(child.resource, *answer);
       return done({});
     }
-    const std::string name = std::string(kind_of(child.resource)) + " " + child.key.name;
     const std::string refusal = name + " was refused: " + answer.error().message;
     switch (answer.error().code) {
       case Code::conflict: return inspect_holder(child, done);
@@ -244,7 +251,7 @@ void Applier::settle_network_policy(const Child& child, const std::string& live,
   if (child.is_unwanted && meta.controller_uid != child.job_uid) return done({});
   if (!child.is_unwanted) {
     ApplyOutcome outcome = judge_holder(child, live);
-    json wanted = json::parse(child.body);
+    json wanted = child.make();
     const bool is_right = object && object->value("spec", json()) == wanted["spec"];
     if (!outcome.complete || is_right) return done(std::move(outcome));
     wanted["metadata"]["resourceVersion"] = meta.resource_version;

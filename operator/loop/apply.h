@@ -19,7 +19,7 @@ namespace tj {
 /// How a list of actions ended; the first thing that went wrong decides.
 struct ApplyOutcome {
   bool complete = true;                      // every action is done
-  std::optional<std::string> create_error;   // the server refused, in its words
+  std::optional<std::string> create_error;   // the server refused, in its words, or we could not
   Refusal refusal = Refusal::denied;         // of what kind create_error is
   std::chrono::milliseconds retry_after{0};  // its Retry-After
   bool is_busy = false;                      // 429 or 503 with a Retry-After: it has done nothing
@@ -53,7 +53,7 @@ class Applier {
     std::string job_uid;
     std::string job_name = {};  // of a pod
     int attempt = -1;           // of a pod
-    std::string body = {};
+    std::function<nlohmann::json()> make = {};
     bool is_unwanted = false;  // it must go: a network policy
   };
   using StartChild = std::function<void(std::size_t index, Done ended)>;

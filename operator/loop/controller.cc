@@ -80,7 +80,8 @@ Controller::Impl::Impl(boost::asio::io_context& loop, KubeApi& api, Metrics& met
                    .now = options_.now,
                    .wake = [this](const ObjectKey& key) { wake_job(key); },
                    .progress = options_.progress,
-                   .operator_ns = options_.operator_ns}),
+                   .operator_ns = options_.operator_ns,
+                   .decide = options_.decide}),
       node_watch_(api_, alarm_, node_events()) {
   if (options_.lease) stand_for_election(api, *options_.lease);
   add_watch(Resource::training_jobs, "");

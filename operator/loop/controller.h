@@ -11,6 +11,7 @@
 #include "operator/api/types.h"
 #include "operator/kube/kube_api.h"
 #include "operator/loop/lease.h"
+#include "operator/plan/plan.h"
 
 namespace tj {
 
@@ -24,6 +25,7 @@ struct ControllerOptions {
   std::function<TimePoint()> now;      // the wall clock; tests turn it by hand
   ProgressSource* progress = nullptr;  // asked of running jobs by who acts; absent: nobody is asked
   std::string operator_ns;  // jobs' network policies let operators in from here; empty: nowhere
+  std::function<Plan(const Observed&)> decide = plan;  // a test's own may have a bug
   // What all waiting is measured with; whoever turns it by hand calls `wake` after each turn.
   std::function<std::chrono::steady_clock::time_point()> steady_now =
       std::chrono::steady_clock::now;

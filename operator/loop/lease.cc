@@ -97,7 +97,7 @@ void LeaderLease::check(SteadyTime now) {
 /// Takes an answer as what is there now. A change of the metadata alone is no sign of life.
 Result<void> LeaderLease::learn(const Result<std::string>& answer, SteadyTime now) {
   if (!answer) return answer.error();
-  const json lease = json::parse(*answer, nullptr, false);
+  const json lease = parse(*answer);
   if (string_at(object_at(lease, "metadata"), "resourceVersion").empty()) {
     return Error{Code::internal, "the answer is no Lease", target_.ns + "/" + target_.name, {}};
   }
@@ -144,7 +144,7 @@ std::optional<LeaseCommand> LeaderLease::failed(const Error& error, SteadyTime s
 
 /// All of the object that we do not own stays as it was read.
 std::string LeaderLease::body(const std::string& holder, TimePoint now) const {
-  json lease = json::parse(record_.object, nullptr, false);
+  json lease = parse(record_.object);
   if (!lease.is_object()) {
     lease = {{"apiVersion", api_version_of(Resource::leases)},
              {"kind", "Lease"},

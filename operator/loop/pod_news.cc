@@ -21,7 +21,7 @@ TimePoint last_seen(const json& event) {
 }  // namespace
 
 std::optional<PodNews> newest_warning(const std::string& event_list, const std::string& pod_uid) {
-  const json list = json::parse(event_list, nullptr, false);
+  const json list = parse(event_list);
   const json* newest = nullptr;
   for (const json& event : array_at(list, "items")) {
     const bool is_about_it = string_at(object_at(event, "involvedObject"), "uid") == pod_uid;

@@ -53,6 +53,24 @@ const Pod* rank0_of(const TrainingJob& job, const std::vector<Pod>& pods) {
   return nullptr;
 }
 
+/// What the library says that has thrown; absent: nothing has.
+template <typename Step>
+std::optional<std::string> bug_in(Step step) {
+  try {
+    step();
+  } catch (const std::exception& bug) {
+    return bug.what();
+  }
+  return std::nullopt;
+}
+
+/// A pass that a bug has cut short may leave answers under way, which would end it again.
+Reconciler::Done once(Reconciler::Done done) {
+  return [done = std::move(done), is_done = std::make_shared<bool>(false)](PassOutcome outcome) {
+    if (!std::exchange(*is_done, true)) done(std::move(outcome));
+  };
+}
+
 void requeue_by(PassOutcome& outcome, std::chrono::milliseconds delay) {
   outcome.requeue_after = std::min(outcome.requeue_after.value_or(delay), delay);
 }
@@ -78,9 +96,40 @@ void Reconciler::reconcile(const ObjectKey& key, Done done) {
     memory_.erase(key);  // of a job that is gone, the owner garbage collection takes the children
     return done({});
   }
-  Pass pass{.job = *job, .plan = decide(*job), .outcome = {}, .done = std::move(done)};
+  done = once(std::move(done));
+  guard(key, done, [&] { begin({.job = *job, .plan = {}, .outcome = {}, .done = done}); });
+}
+
+template <typename Step>
+void Reconciler::guard(ObjectKey key, Done done, Step step) {
+  if (const auto bug = bug_in(std::move(step))) end_after_bug(key, done, *bug);
+}
+
+void Reconciler::end_after_bug(const ObjectKey& key, const Done& done, const std::string& bug) {
+  const auto again = bug_in([&] {
+    const TrainingJob* job = view_.jobs().find(key);
+    if (job == nullptr) return done({});
+    const std::string words = "a bug of the operator: " + bug;
+    report_trouble(*job, words);
+    Pass pass{.job = *job,
+              .plan = plan_after_bug(*job, words, options_.now()),
+              .outcome = {.settled = false},
+              .done = done};
+    status_writer_.write(*job, pass.plan.status, [this, pass](const StatusOutcome& status) {
+      if (status.result == StatusResult::written) (void)bug_in([&] { announce(pass); });
+      pass.done(pass.outcome);
+    });
+  });
+  if (!again) return;
+  spdlog::error("job={} bug={} msg=\"can't be written to its status\" error={}", to_string(key),
+                log_value(bug), log_value(*again));
+  done({.settled = false});
+}
+
+void Reconciler::begin(Pass pass) {
+  pass.plan = decide(pass.job);
   ask_for_news(pass);
-  const bool create_first = has_creations(pass.plan) && !must_persist_first(*job, pass.plan);
+  const bool create_first = has_creations(pass.plan) && !must_persist_first(pass.job, pass.plan);
   if (create_first) return create_children(std::move(pass));
   // Creations, if there are any, belong to the next pass, which finds the verdict persisted.
   if (has_creations(pass.plan)) requeue_by(pass.outcome, std::chrono::milliseconds{0});
@@ -125,14 +174,14 @@ Plan Reconciler::plan_from_view(const TrainingJob& job) {
                     .network_policy_hash = memory.network_policy_hash,
                     .awaits_cause_since = memory.awaits_cause_since,
                     .progress_interval = poller_.write_interval()};
-  Plan next = plan(observed);
+  Plan next = options_.decide(observed);
   // Nothing is left to create, perhaps because a creation whose answer was lost went well: the
   // refusal before it is outdated. Only a final one is a verdict by itself.
   const bool is_outdated = memory.create_error && !has_creations(next);
-  if (!is_outdated || memory.refusal == Refusal::invalid) return next;
+  if (!is_outdated || is_terminal(next.status.phase)) return next;
   memory.create_error.reset();
   observed.create_error.reset();
-  return plan(observed);
+  return options_.decide(observed);
 }
 
 void Reconciler::create_children(Pass pass) {
@@ -141,28 +190,32 @@ void Reconciler::create_children(Pass pass) {
   ++creating_;
   applier_.create(job, actions, [this, pass = std::move(pass)](ApplyOutcome outcome) mutable {
     --creating_;
-    const TrainingJob* now = view_.jobs().find(pass.job.meta.key());
-    if (now == nullptr || now->meta.uid != pass.job.meta.uid) return pass.done({});
-    Memory& memory = memory_of(*now);
-    // What went wrong otherwise says nothing of the refusal before it.
-    if (outcome.complete || outcome.create_error) {
-      memory.create_error = outcome.create_error;
-      memory.refusal = outcome.refusal;
-    }
-    if (outcome.complete) {
-      memory.trouble_log.reset();
-      if (has_network_policy(pass.plan)) memory.network_policy_hash = network_policy_hash(pass.job);
-    }
-    const bool is_final = outcome.create_error && outcome.refusal == Refusal::invalid;
-    if (!outcome.complete && !is_final) report_trouble(*now, outcome.trouble);
-    // The caches know the answers by now: the status counts them at once.
-    pass.job = *now;
-    pass.plan = decide(*now);
-    pass.outcome.stale = outcome.stale;
-    pass.outcome.retry_after = outcome.retry_after;
-    if (!outcome.complete || has_creations(pass.plan)) pass.outcome.settled = false;
-    write_status(std::move(pass));
+    guard(pass.job.meta.key(), pass.done, [&] { created(std::move(pass), outcome); });
   });
+}
+
+void Reconciler::created(Pass pass, const ApplyOutcome& outcome) {
+  const TrainingJob* now = view_.jobs().find(pass.job.meta.key());
+  if (now == nullptr || now->meta.uid != pass.job.meta.uid) return pass.done({});
+  Memory& memory = memory_of(*now);
+  // What went wrong otherwise says nothing of the refusal before it.
+  if (outcome.complete || outcome.create_error) {
+    memory.create_error = outcome.create_error;
+    memory.refusal = outcome.refusal;
+  }
+  if (outcome.complete) {
+    memory.trouble_log.reset();
+    if (has_network_policy(pass.plan)) memory.network_policy_hash = network_policy_hash(pass.job);
+  }
+  // The caches know the answers by now: the status counts them at once.
+  pass.job = *now;
+  pass.plan = decide(*now);
+  const bool is_over = is_terminal(pass.plan.status.phase);
+  if (!outcome.complete && !is_over) report_trouble(*now, outcome.trouble);
+  pass.outcome.stale = outcome.stale;
+  pass.outcome.retry_after = outcome.retry_after;
+  if (!outcome.complete || has_creations(pass.plan)) pass.outcome.settled = false;
+  write_status(std::move(pass));
 }
 
 /// Zero: the status is written now, if it has changed. Of 100 jobs that come at once, each patch
@@ -209,7 +262,7 @@ void Reconciler::write_status(Pass pass) {
   const TrainingJob job = pass.job;
   const JobStatus status = pass.plan.status;
   status_writer_.write(job, status, [this, pass = std::move(pass)](StatusOutcome outcome) mutable {
-    status_written(std::move(pass), outcome);
+    guard(pass.job.meta.key(), pass.done, [&] { status_written(std::move(pass), outcome); });
   });
 }
 
@@ -256,13 +309,17 @@ void Reconciler::remove_children(Pass pass) {
   const std::vector<Action> actions = pass.plan.actions;
   applier_.remove(
       job, actions, [this, pass = std::move(pass)](const ApplyOutcome& outcome) mutable {
-        if (!outcome.complete) {
-          report_trouble(pass.job, outcome.trouble);
-          pass.outcome.settled = false;
-          pass.outcome.retry_after = std::max(pass.outcome.retry_after, outcome.retry_after);
-        }
-        pass.done(pass.outcome);
+        guard(pass.job.meta.key(), pass.done, [&] { removed(std::move(pass), outcome); });
       });
+}
+
+void Reconciler::removed(Pass pass, const ApplyOutcome& outcome) {
+  if (!outcome.complete) {
+    report_trouble(pass.job, outcome.trouble);
+    pass.outcome.settled = false;
+    pass.outcome.retry_after = std::max(pass.outcome.retry_after, outcome.retry_after);
+  }
+  pass.done(pass.outcome);
 }
 
 void Reconciler::ask_for_news(const Pass& pass) {

@@ -35,6 +35,7 @@ struct ReconcilerOptions {
   std::function<void(const ObjectKey& key)> wake;  // something is known of a job that was not
   ProgressSource* progress = nullptr;              // absent: nobody is asked
   std::string operator_ns;                         // as in ControllerOptions
+  std::function<Plan(const Observed&)> decide = plan;
 };
 
 class Reconciler {
@@ -81,6 +82,15 @@ class Reconciler {
     PassOutcome outcome;
     Done done;
   };
+
+  /// Runs a step of a pass. What it throws is a bug of ours, and costs this job alone: its status
+  /// says so, and it is looked at again, each time later.
+  template <typename Step>
+  void guard(ObjectKey key, Done done, Step step);
+  void end_after_bug(const ObjectKey& key, const Done& done, const std::string& bug);
+  void begin(Pass pass);
+  void created(Pass pass, const ApplyOutcome& outcome);
+  void removed(Pass pass, const ApplyOutcome& outcome);
 
   Memory& memory_of(const TrainingJob& job);
   Plan decide(const TrainingJob& job);

@@ -7,21 +7,22 @@
 #include <set>
 
 #include "operator/api/json.h"
+#include "operator/api/read.h"
 #include "operator/loop/log_text.h"
 
 namespace tj {
 namespace {
 using nlohmann::json;
 
-/// The library throws on odd values that the readers do not expect; here that is one bad object.
+/// What can't be read is one bad object, and no reason to leave out the others.
 template <typename T, typename FromJson>
-std::optional<T> read(const FromJson& from_json, const std::string& text) {
+std::optional<T> read_as(const FromJson& from_json, const std::string& text) {
   try {
-    Result<T> object = from_json(json::parse(text));
+    Result<T> object = from_json(read::parse(text));
     if (object) return *std::move(object);
     spdlog::warn("msg=\"object left out\" error={}", log_value(describe(object.error())));
-  } catch (const json::exception& error) {
-    spdlog::warn("msg=\"object left out\" error={}", log_value(error.what()));
+  } catch (const std::exception& bug) {
+    spdlog::error("msg=\"object left out\" bug={}", log_value(bug.what()));
   }
   return std::nullopt;
 }
@@ -42,13 +43,13 @@ std::vector<T> feed(Cache<T>& cache, const FromJson& from_json, const WatchDelta
   if (const auto* list = std::get_if<Replace>(&delta)) {
     if (!list->continues) cache.begin_list();
     for (const std::string& text : list->objects) {
-      if (auto object = read<T>(from_json, text)) cache.add_listed(*std::move(object));
+      if (auto object = read_as<T>(from_json, text)) cache.add_listed(*std::move(object));
     }
     if (list->resource_version.empty()) return {};
     return cache.end_list(list->resource_version);
   }
   if (const auto* upsert = std::get_if<Upsert>(&delta)) {
-    auto object = read<T>(from_json, upsert->object);
+    auto object = read_as<T>(from_json, upsert->object);
     if (!object) return {};
     std::vector<T> changed;
     if (const T* old = cache.find(meta_of(*object).key())) changed.push_back(*old);
@@ -56,7 +57,7 @@ std::vector<T> feed(Cache<T>& cache, const FromJson& from_json, const WatchDelta
     changed.push_back(*std::move(object));
     return changed;
   }
-  auto object = read<T>(from_json, std::get<Erase>(delta).object);
+  auto object = read_as<T>(from_json, std::get<Erase>(delta).object);
   if (!object || !cache.erase(*object)) return {};
   return {*std::move(object)};
 }
@@ -173,15 +174,15 @@ std::vector<ObjectKey> View::apply(Resource resource, const WatchDelta& delta) {
 
 bool View::wrote(Resource resource, const std::string& body) {
   if (resource == Resource::training_jobs) {
-    auto job = read<TrainingJob>(job_from_json, body);
+    auto job = read_as<TrainingJob>(job_from_json, body);
     return job && jobs_.wrote(*std::move(job));
   }
   if (resource == Resource::services) {
-    auto service = read<Service>(trim_service, body);
+    auto service = read_as<Service>(trim_service, body);
     return service && services_.wrote(*std::move(service));
   }
   if (resource != Resource::pods) return true;  // in no cache
-  auto pod = read<Pod>(trim_pod, body);
+  auto pod = read_as<Pod>(trim_pod, body);
   if (!pod || !pods_.wrote(PackedPod(*pod))) return false;
   index(*pod);
   return true;
@@ -209,7 +210,7 @@ void View::unindex(const Pod& pod) {
 }
 
 std::optional<nlohmann::json> parse_object(const std::string& text) {
-  json object = json::parse(text, nullptr, false);
+  json object = read::parse(text);
   if (object.is_object()) return object;
   return std::nullopt;
 }

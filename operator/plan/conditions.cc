@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "operator/plan/plan.h"
 #include "operator/plan/reason.h"
 
 namespace tj {
@@ -73,6 +74,11 @@ bool may_break_rules(const TrainingJob& job) {
   if (job.status.reason.empty()) return false;
   const Condition* said = find_invalid_spec(job.status);
   return said == nullptr || said->observed_generation == job.meta.generation;
+}
+
+bool is_on_its_way(const JobStatus& before, const JobStatus& after) {
+  return after.reason == reason::kWaitingForWorkers &&
+         (before.reason == reason::kCreatingWorkers || before.phase == Phase::restarting);
 }
 
 }  // namespace tj

@@ -110,6 +110,22 @@ bool has_reached_its_end(const TrainingJob& job, const Gang& gang) {
   return gang.succeeded.size() == static_cast<int>(gang.by_rank.size());
 }
 
+bool has_ever_run(const Observed& observed) {
+  const TrainingJob& job = observed.job;
+  return job.status.attempt > 0 || job.status.running_time ||
+         std::any_of(observed.pods.begin(), observed.pods.end(), [&](const Pod& pod) {
+           return pod.meta.controller_uid == job.meta.uid && has_started(pod);
+         });
+}
+
+bool needs_nodes(const TrainingJob& job) {
+  return job.status.workers.active > 0 || job.status.workers.terminating > 0;
+}
+
+bool is_managed_elsewhere(const TrainingJob& job) {
+  return job.spec.run.managed_by != names::kManager;
+}
+
 const Pod* predecessor_of(const Gang& gang, int worker_index) {
   for (const Pod* pod : gang.leftover) {
     if (pod->worker_index == worker_index) return pod;

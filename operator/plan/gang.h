@@ -42,6 +42,9 @@ ReplicaStatus count_workers(const TrainingJob& job, const Gang& gang);
 bool all_have_started(const Gang& gang);
 /// By the job's success policy.
 bool has_reached_its_end(const TrainingJob& job, const Gang& gang);
+/// One of its pods has started, or may have (of earlier attempts nothing is known): a server that
+/// has taken it once may do so again.
+bool has_ever_run(const Observed& observed);
 /// The rank's pod of an earlier attempt that has still to go, or nullptr.
 const Pod* predecessor_of(const Gang& gang, int worker_index);
 

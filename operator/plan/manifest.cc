@@ -5,6 +5,7 @@
 
 #include "contract/launch_env.h"
 #include "operator/api/pod_json.h"
+#include "operator/api/read.h"
 #include "operator/plan/gang.h"
 
 namespace tj {
@@ -70,15 +71,29 @@ json launch_variables(const TrainingJob& job, const CreatePod& action, const jso
   return variables;
 }
 
+// A template that validate_template.h has passed has the right types here. Any other is taken as it
+// comes: what stands in the way of what the operator adds is replaced, and nothing throws.
+
+json& object_in(json& parent, const char* key) {
+  json& value = parent[key];
+  if (!value.is_object()) value = json::object();
+  return value;
+}
+
+json& list_in(json& parent, const char* key) {
+  json& value = parent[key];
+  if (!value.is_array()) value = json::array();
+  return value;
+}
+
 /// The contract comes first: the user's variables may refer to it with $(VAR), which expands only
 /// backwards.
 void inject(json& spec, const char* list, const json& variables) {
-  if (!spec.contains(list) || !spec[list].is_array()) return;
+  if (read::array_at(spec, list).empty()) return;
   for (json& container : spec[list]) {
+    if (!container.is_object()) continue;
     json merged = variables;
-    if (container.contains("env") && container["env"].is_array()) {
-      for (const json& own : container["env"]) merged.push_back(own);
-    }
+    for (const json& own : read::array_at(container, "env")) merged.push_back(own);
     container["env"] = std::move(merged);
   }
 }
@@ -112,10 +127,9 @@ std::string event_name(const TrainingJob& job, const PlannedEvent& event) {
 /// user's own word on it holds.
 void tolerate_silence(json& spec, std::chrono::seconds tolerance) {
   constexpr const char* kUnreachable = "node.kubernetes.io/unreachable";
-  json& tolerations = spec["tolerations"];
-  if (!tolerations.is_array()) tolerations = json::array();
+  json& tolerations = list_in(spec, "tolerations");
   for (const json& own : tolerations) {
-    const std::string key = own.value("key", std::string{});
+    const std::string key = read::string_at(own, "key");
     if (key.empty() || key == kUnreachable) return;
   }
   tolerations.push_back({{"key", kUnreachable},
@@ -124,16 +138,19 @@ void tolerate_silence(json& spec, std::chrono::seconds tolerance) {
                          {"tolerationSeconds", tolerance.count()}});
 }
 
-/// Terms of a node selector are alternatives: each of them must keep the nodes out. The server
-/// takes one name for each field requirement.
+/// Terms of a node selector are alternatives: each of them must keep the nodes out, but for an
+/// empty one, which matches no node. The server takes one name for each field requirement.
 void keep_off(json& spec, const std::vector<std::string>& nodes) {
   if (nodes.empty()) return;
-  json& required = spec["affinity"]["nodeAffinity"]
-                       ["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
-  if (!required.is_array() || required.empty()) required = json::array({json::object()});
-  for (json& term : required) {
+  json& of_nodes = object_in(object_in(spec, "affinity"), "nodeAffinity");
+  json& required = object_in(of_nodes, "requiredDuringSchedulingIgnoredDuringExecution");
+  json& terms = list_in(required, "nodeSelectorTerms");
+  if (terms.empty()) terms.push_back({{"matchFields", json::array()}});
+  for (json& term : terms) {
+    if (!term.is_object() || term.empty()) continue;
+    json& requirements = list_in(term, "matchFields");
     for (const std::string& node : nodes) {
-      term["matchFields"].push_back(
+      requirements.push_back(
           {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", json::array({node})}});
     }
   }
@@ -157,28 +174,28 @@ std::string job_selector(const std::string& job_name) {
 }
 
 json make_pod(const TrainingJob& job, const CreatePod& action) {
-  json pod = json::parse(job.spec.pod_template_json);
+  json pod = json::parse(job.spec.pod_template_json, nullptr, false);
+  if (!pod.is_object()) pod = json::object();
   const std::string name = names::worker_pod(job.meta.name, action.worker_index);
   pod["apiVersion"] = "v1";
   pod["kind"] = "Pod";
-  json& metadata = pod["metadata"];
+  json& metadata = object_in(pod, "metadata");
   metadata["name"] = name;
   metadata["namespace"] = job.meta.ns;
-  metadata["labels"].update(labels_of(job));
-  metadata["labels"][names::kLabelWorkerIndex] = std::to_string(action.worker_index);
-  metadata["labels"][names::kLabelAttempt] = std::to_string(action.attempt);
+  json& labels = object_in(metadata, "labels");
+  labels.update(labels_of(job));
+  labels[names::kLabelWorkerIndex] = std::to_string(action.worker_index);
+  labels[names::kLabelAttempt] = std::to_string(action.attempt);
   metadata["ownerReferences"] = json::array({owner_reference(job)});
-  json& spec = pod["spec"];
+  json& spec = object_in(pod, "spec");
   spec["restartPolicy"] = "Never";  // a restarted process can't join its gang again
   spec["hostname"] = name;
   spec["subdomain"] = job.meta.name;
   tolerate_silence(spec, job.spec.node_loss.tolerance);
   keep_off(spec, job.status.excluded_nodes);
-  json& main_container = spec["containers"][0];
-  if (!main_container.contains("terminationMessagePolicy")) {
-    main_container["terminationMessagePolicy"] = "FallbackToLogsOnError";
-  }
-  const json variables = launch_variables(job, action, main_container);
+  json* const main = main_container_in(pod);
+  if (main != nullptr) main->emplace("terminationMessagePolicy", "FallbackToLogsOnError");
+  const json variables = launch_variables(job, action, main_container(pod));
   inject(spec, "initContainers", variables);
   inject(spec, "containers", variables);
   return pod;

@@ -262,14 +262,18 @@ Verdict judge_progress(const Observed& observed, const Gang& gang) {
   return {Phase::starting, reason::kWaitingForWorkers, describe_waiting(observed, gang)};
 }
 
+const char* reason_of(Refusal refusal) {
+  if (refusal == Refusal::name_taken) return reason::kNameConflict;
+  return refusal == Refusal::internal ? reason::kInternalError : reason::kCreateFailed;
+}
+
 Verdict judge_refusal(const Observed& observed, const Gang& gang) {
   const bool any_alive = std::any_of(gang.by_rank.begin(), gang.by_rank.end(), [](const Pod* pod) {
     return pod != nullptr && !has_ended(*pod);
   });
-  const bool name_taken = observed.refusal == Refusal::name_taken;
   const bool runs = observed.job.status.phase == Phase::running;
   return {runs ? Phase::running : (any_alive ? Phase::starting : Phase::pending),
-          name_taken ? reason::kNameConflict : reason::kCreateFailed, *observed.create_error};
+          reason_of(observed.refusal), *observed.create_error};
 }
 
 /// Fills in what is recorded of an attempt when it begins: its pods are made from that.
@@ -388,7 +392,8 @@ std::optional<Verdict> judge_end(const Observed& observed, const Gang& gang) {
                    "it was active for longer than runPolicy.activeDeadlineSeconds, " +
                        std::to_string(deadline->count()) + " s"};
   }
-  if (observed.create_error && observed.refusal == Refusal::invalid) {
+  const bool is_final = observed.create_error && observed.refusal == Refusal::invalid;
+  if (is_final && !has_ever_run(observed)) {
     return Verdict{Phase::failed, reason::kInvalid, *observed.create_error};
   }
   return std::nullopt;
@@ -472,17 +477,13 @@ bool is_behind_its_pods(const Observed& observed) {
 
 }  // namespace
 
-bool needs_nodes(const TrainingJob& job) {
-  return job.status.workers.active > 0 || job.status.workers.terminating > 0;
-}
-
-bool is_on_its_way(const JobStatus& before, const JobStatus& after) {
-  return after.reason == reason::kWaitingForWorkers &&
-         (before.reason == reason::kCreatingWorkers || before.phase == Phase::restarting);
-}
-
-bool is_managed_elsewhere(const TrainingJob& job) {
-  return job.spec.run.managed_by != names::kManager;
+Plan plan_after_bug(const TrainingJob& job, const std::string& words, TimePoint now) {
+  Plan plan = plan_from(job.status);
+  const bool is_ours_to_tell = !is_managed_elsewhere(job) && !job.meta.deletion_time;
+  if (!is_ours_to_tell || is_terminal(job.status.phase)) return plan;
+  conclude(plan, {job.status.phase, reason::kInternalError, words},
+           Observed{.job = job, .now = now, .create_error = words});
+  return plan;
 }
 
 Plan plan(const Observed& observed) {

@@ -12,9 +12,10 @@
 
 namespace tj {
 
-/// denied: quota or permission, a later try may pass. invalid: 422, the same answer for ever.
-/// name_taken: an object of another owner stands there, perhaps one that the caches do not hold.
-enum class Refusal { denied, invalid, name_taken };
+/// denied: a quota, a right or a policy; a later try may pass. invalid: the API server's own
+/// validation, the same answer for ever. name_taken: an object of another owner stands there,
+/// perhaps one that the caches do not hold. internal: a bug of ours, nothing was asked.
+enum class Refusal { denied, invalid, name_taken, internal };
 
 /// The events of a pod that waits and gives no reason: a volume that can't be mounted, say.
 struct PodNews {
@@ -45,8 +46,8 @@ struct Observed {
   TimePoint now;
   std::vector<Node> nodes;          // those that its pods are on, as far as nodes are watched
   std::optional<PodNews> pod_news;  // the answer to Plan::ask_about; safe to lose
-  /// Why the last creation was refused (quota, 403, 422), if it was: apply's only memory, safe to
-  /// lose.
+  /// Why the last creation was refused (a quota, a webhook, 422), if it was: apply's only memory,
+  /// safe to lose.
   std::optional<std::string> create_error;
   Refusal refusal = Refusal::denied;  // of what kind create_error is
   std::optional<ProgressNews> progress;
@@ -111,6 +112,10 @@ struct Plan {
 };
 
 Plan plan(const Observed& observed);
+
+/// In place of a plan that could not be made, for a bug of ours: the job stays where it is and says
+/// why it is not looked after. It is never failed: the next version may know better.
+Plan plan_after_bug(const TrainingJob& job, const std::string& words, TimePoint now);
 
 /// Nodes decide something for this job: it has pods that have not ended.
 bool needs_nodes(const TrainingJob& job);

@@ -6,6 +6,7 @@ namespace tj::reason {
 
 inline constexpr const char* kCreatingWorkers = "CreatingWorkers";
 inline constexpr const char* kCreateFailed = "CreateFailed";
+inline constexpr const char* kInternalError = "InternalError";
 inline constexpr const char* kNameConflict = "NameConflict";
 inline constexpr const char* kWaitingForWorkers = "WaitingForWorkers";
 inline constexpr const char* kWorkersRunning = "WorkersRunning";

@@ -106,6 +106,21 @@ class Run(Story):
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(DEADLINE_S), 130)
 
+    def test_last_words_may_be_any_bytes(self):
+        (self.folder / "latin.yaml").write_text("""
+apiVersion: kubebrain.io/v1
+kind: TrainingJob
+metadata: {name: latin}
+spec:
+  replicaSpecs: {Worker: {template: {spec: {containers: [{name: main, image: none, command: [sh, -c, "printf '\\\\351\\\\377'; exit 3"]}]}}}}
+  runPolicy: {maxRestarts: 0}
+""")
+        result = subprocess.run([TJ, "run", "-f", "latin.yaml"], cwd=self.folder, env=self.env(), timeout=DEADLINE_S,
+                                capture_output=True)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        last = result.stdout.decode(errors="replace").splitlines()[-1]
+        self.assertTrue(last.endswith("failed first: exit code 3: \ufffd\ufffd"), last)
+
     def test_a_failing_worker_ends_the_others_and_leaves_nothing(self):
         result = self.tj("run", "-f", "one-fails.yaml", "--out", "there")
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
@@ -280,6 +295,27 @@ class CommandLine(Story):
             result = self.tj(*args)
             self.assertEqual(result.returncode, 2, args)
             self.assertNotEqual(result.stderr, "", args)
+
+
+class Hostile(Story):
+    """Manifests of the generator that TJ_HOSTILE_MANIFESTS names."""
+
+    def test_no_manifest_ends_tj_by_an_exception(self):
+        made = subprocess.run([os.environ["TJ_HOSTILE_MANIFESTS"], "200", "1"], capture_output=True, text=True, check=True)
+        valid = []
+        for manifest in made.stdout.splitlines():
+            (self.folder / "job.yaml").write_text(manifest)
+            result = self.tj("validate", "-f", "job.yaml")
+            self.assertIn(result.returncode, (0, 2), manifest[:2000] + result.stderr)
+            self.assertNotIn("exception", result.stderr, manifest[:2000])
+            if result.returncode == 0:
+                valid.append(manifest)
+        self.assertGreater(len(valid), 20)
+        for manifest in [manifest for manifest in valid if '"managedBy"' not in manifest][:30]:
+            (self.folder / "job.yaml").write_text(manifest)
+            result = self.tj("run", "-f", "job.yaml")
+            self.assertIn(result.returncode, (0, 1, 2), manifest[:2000] + result.stderr)
+            self.assertNotIn("exception", result.stdout + result.stderr, manifest[:2000])
 
 
 if __name__ == "__main__":

@@ -58,6 +58,11 @@ TEST(Progress, names_the_field_that_is_wrong) {
   EXPECT_EQ(complaint(R"({"step": 7, "stalled": [4]})"), "stalled holds 4, and must hold objects");
   EXPECT_EQ(complaint(R"({"step": 7, "stalled": [{"rank": true}]})"),
             "stalled[].rank is true, and must be an integer");
+  EXPECT_EQ(complaint(R"({"step": 9223372036854775808})"),
+            "step is 9223372036854775808, which is too large");
+  EXPECT_EQ(complaint(R"({"step": 7, "attempt": 4294967296})"),
+            "attempt is 4294967296, which is too large");
+  EXPECT_EQ(complaint(R"({"step": 7, "loss": 1e400})"), "not a JSON object");
   EXPECT_THAT(complaint(std::string(kProgressBytesMax + 1, ' ')), HasSubstr("may have 16384"));
 }
 

@@ -62,6 +62,50 @@ TEST(Validate, each_reserved_variable_is_refused_in_each_list_of_containers) {
   }
 }
 
+TEST(Validate, the_template_has_the_right_types_where_the_operator_reads_or_adds) {
+  const std::string terms =
+      "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+  struct Row {
+    std::string place;
+    json value;
+    std::string says;
+  };
+  const std::vector<Row> table = {
+      {"/tolerations", "x", "is \"x\"; it must be a list of tolerations"},
+      {"/tolerations", {"x"}, "[0]: is \"x\"; it must be an object"},
+      {"/tolerations", {{{"key", 5}}}, "[0].key: is 5; it must be a text"},
+      {"/affinity", json::array(), "is a list; it must be an object"},
+      {"/affinity/nodeAffinity", 5, "is 5; it must be an object"},
+      {terms, json::object(), "is an object; it must be a list of terms"},
+      {terms, {5}, "[0]: is 5; it must be an object"},
+      {terms, {{{"matchFields", {"x"}}}}, "[0].matchFields[0]: is \"x\"; it must be an object"},
+      {"/containers/0/resources", {"x"}, "is a list; it must be an object"},
+      {"/containers/0/resources/limits", 5, "is 5; it must be an object"},
+      {"/containers/0/resources/limits/nvidia.com~1gpu", {8}, "a list; it must be a quantity"}};
+  const json good = job_with_env("containers", "A");
+  const json::json_pointer to_pod("/replicaSpecs/Worker/template/spec");
+  ASSERT_TRUE(validate_spec("job", good).empty());
+  for (const auto& [place, value, says] : table) {
+    json spec = good;
+    spec[to_pod / json::json_pointer(place)] = value;
+    const auto errors = validate_spec("job", spec);
+    ASSERT_EQ(errors.size(), 1U) << place << ": " << describe(errors);
+    EXPECT_NE(describe(errors[0]).find(says), std::string::npos) << describe(errors[0]);
+  }
+}
+
+TEST(Validate, no_template_is_nested_without_end) {
+  json deep = json::array();
+  for (int level = 0; level < 80; ++level) deep = json::array({std::move(deep)});
+  json spec = job_with_env("containers", "A");
+  spec["replicaSpecs"]["Worker"]["template"]["spec"]["volumes"] = deep;
+  const auto errors = validate_spec("job", spec);
+  ASSERT_EQ(errors.size(), 1U);
+  EXPECT_EQ(describe(errors[0]),
+            "spec.replicaSpecs.Worker.template: has lists and objects in more than 64 levels; no "
+            "pod has");
+}
+
 TEST(Validate, the_crd_reserves_the_names_of_the_contract) {
   const json crd = read_yaml(std::string(TJ_SOURCE_DIR) + "/manifests/crd/trainingjobs.yaml");
   const std::string to_pod_spec =

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "contract/utf8.h"
 #include "tests/kube/rest_fixture.h"
 
 namespace tj {
@@ -162,9 +163,10 @@ TEST_F(RestClient, a_name_that_does_not_resolve_is_named) {
 
 TEST_F(RestClient, statuses_become_codes) {
   const std::vector<std::pair<int, Code>> table = {
-      {400, Code::invalid},     {401, Code::forbidden},   {403, Code::forbidden},
+      {400, Code::forbidden},   {401, Code::forbidden},   {403, Code::forbidden},
       {404, Code::not_found},   {409, Code::conflict},    {410, Code::gone},
-      {422, Code::invalid},     {429, Code::unavailable}, {500, Code::unavailable},
+      {405, Code::forbidden},   {413, Code::forbidden},   {415, Code::forbidden},
+      {422, Code::forbidden},   {429, Code::unavailable}, {500, Code::unavailable},
       {503, Code::unavailable}, {504, Code::unavailable}, {301, Code::internal}};
   int status = 0;
   serve([&](const std::string&) { return reply(status, status_body(status, "because")); });
@@ -174,6 +176,59 @@ TEST_F(RestClient, statuses_become_codes) {
     const Error error = error_of(get_pod());
     EXPECT_EQ(error.code, code) << number;
     EXPECT_THAT(error.message, HasSubstr("because"));
+  }
+}
+
+TEST_F(RestClient, only_the_servers_own_validation_is_final) {
+  struct Row {
+    const char* what;
+    Code code;
+    int status;
+    const char* rest;  // of the Status
+  };
+  const std::vector<Row> table = {
+      {"validation", Code::invalid, 422,
+       R"("reason":"Invalid","message":"Pod \"a\" is invalid: spec: Required value",
+          "details":{"kind":"Pod","causes":[{"reason":"FieldValueRequired","field":"spec"}]})"},
+      {"a webhook without a code", Code::forbidden, 400,
+       R"("message":"admission webhook \"w\" denied the request: not now")"},
+      {"a webhook that says 422", Code::forbidden, 422,
+       R"("reason":"Invalid","message":"admission webhook \"w\" denied the request: no",
+          "details":{"causes":[{"field":"spec"}]})"},
+      {"an admission policy", Code::forbidden, 422,
+       R"("reason":"Invalid","message":"pods \"a\" is forbidden: ValidatingAdmissionPolicy 'p'
+          with binding 'b' denied request: no","details":{"causes":[{"message":"no"}]})"},
+      {"a 422 without words", Code::forbidden, 422, R"("reason":"Invalid")"},
+      {"causes of another type", Code::forbidden, 422,
+       R"("reason":"Invalid","details":{"causes":[3]})"},
+      {"a field of the wrong type", Code::forbidden, 400,
+       R"("reason":"BadRequest","message":"Pod in version \"v1\" cannot be handled as a Pod")"}};
+  const Row* row = nullptr;
+  serve([&](const std::string&) {
+    std::string body = R"({"kind":"Status",)" + std::string(row->rest) + "}";
+    std::erase(body, '\n');
+    return reply(row->status, body);
+  });
+  connect();
+  for (const Row& each : table) {
+    row = &each;
+    EXPECT_EQ(error_of(get_pod()).code, each.code) << each.what;
+  }
+}
+
+TEST_F(RestClient, a_proxys_refusal_is_no_verdict_and_any_bytes_are_text) {
+  int status = 413;
+  serve([&](const std::string&) {
+    return reply(status, "r\xe9sum\xe9 " + std::string(500, '\xff'));
+  });
+  connect();
+  for (status = 400; status <= 418; ++status) {
+    if (status == 401 || status == 407) continue;
+    const Error error = error_of(get_pod());
+    EXPECT_NE(error.code, Code::invalid) << status;
+    EXPECT_EQ(valid_utf8_bytes(error.message), error.message.size()) << status;
+    EXPECT_LE(error.message.size(), 210U);
+    EXPECT_THAT(error.message, HasSubstr("r\xef\xbf\xbdsum\xef\xbf\xbd"));
   }
 }
 

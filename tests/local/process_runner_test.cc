@@ -292,6 +292,25 @@ TEST_F(ProcessRunnerTest, a_link_that_an_earlier_run_left_does_not_lead_out_of_t
       << status("a");
 }
 
+TEST_F(ProcessRunnerTest, last_words_of_any_bytes_become_text) {
+  const auto last_words = [&](const std::string& name, const std::string& script) {
+    Json pod = shell_pod(name, script);
+    pod["spec"]["containers"][0]["terminationMessagePolicy"] = "FallbackToLogsOnError";
+    run_to_end(pod);
+    const Json message = main_state(name)["terminated"]["message"];
+    EXPECT_NO_THROW((void)message.dump());
+    return message.get<std::string>();
+  };
+  const std::string unknown = "\xef\xbf\xbd";
+  EXPECT_EQ(last_words("latin", "printf '\\351\\377'; exit 3"), unknown + unknown);
+  const std::string to_file = "printf 'r\\351s' > $TRAININGJOB_TERMINATION_LOG; exit 3";
+  EXPECT_EQ(last_words("file", to_file), "r" + unknown + "s");
+  // 2,048 bytes from the end lie within a character.
+  std::string text;
+  for (int i = 0; i < 1'024; ++i) text += "\xc3\xa9";
+  EXPECT_EQ(last_words("cut", "printf '" + text + text + "x'; exit 3"), text.substr(2) + "x");
+}
+
 TEST_F(ProcessRunnerTest, a_line_without_end_is_told_in_pieces) {
   run_to_end(shell_pod("a", "head -c 150000 /dev/zero | tr '\\0' x; echo; printf 'cr\\r\\n'"));
   ASSERT_EQ(lines.size(), 4u);

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/loop/alarm.h"
+#include "operator/loop/apply.h"
+#include "operator/loop/view.h"
 #include "tests/loop/world.h"
 
 namespace tj {
@@ -9,6 +12,24 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::json;
 using testing::IsEmpty;
+
+TEST(Actions, a_pod_that_can_not_be_made_is_a_refusal_and_no_crash) {
+  World world;
+  world.create_job("a", 1);
+  View view([] { return TimePoint{}; });
+  view.wrote(Resource::training_jobs, world.job("a").dump());
+  TrainingJob job = *view.jobs().find({"default", "a"});
+  job.status.excluded_nodes = {"\xff"};  // no JSON holds it
+  Alarm alarm(world.loop(), [&] { return world.steady_now(); });
+  Applier applier(world.api(), view, alarm, 1, "");
+  std::optional<ApplyOutcome> seen;
+  applier.create(job, {CreatePod{.worker_index = 0, .attempt = 0}},
+                 [&](const ApplyOutcome& outcome) { seen = outcome; });
+  ASSERT_TRUE(seen);
+  EXPECT_FALSE(seen->complete);
+  EXPECT_EQ(seen->refusal, Refusal::internal);
+  EXPECT_THAT(seen->create_error.value_or(""), testing::StartsWith("pod a-worker-0 can't be made"));
+}
 
 TEST(Actions, a_job_whose_time_to_live_is_over_goes_with_its_children) {
   World world;

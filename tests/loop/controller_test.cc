@@ -4,11 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/api/read.h"
+#include "operator/api/validate.h"
+#include "tests/hostile/hostile.h"
 #include "tests/loop/world.h"
 
 namespace tj {
 namespace {
 using namespace std::chrono_literals;
+using nlohmann::json;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -101,6 +106,75 @@ TEST(Controller, stops_the_other_workers_only_after_the_failure_is_in_the_status
       log.begin(), first_delete, [](const std::string& line) { return line.starts_with("patch"); });
   EXPECT_GE(patches_before, 4) << "Pending, Starting, Running, Failed";
   EXPECT_EQ(world.requests("delete"), 2);
+}
+
+TEST(Controller, a_bug_in_the_decision_about_one_job_costs_no_other) {
+  World world;
+  world.set_kubelet(Kubelet::runs_pods_to_the_end);
+  bool is_broken = true;
+  int looks = 0;
+  world.options().decide = [&](const Observed& observed) {
+    if (is_broken && observed.job.meta.name == "bad") {
+      ++looks;
+      throw std::out_of_range("key 'x' not found");
+    }
+    return plan(observed);
+  };
+  world.start_controller();
+  world.create_job("bad", 2);
+  world.create_job("good", 2);
+  ASSERT_TRUE(world.pass_until([&] { return world.phase("good") == "Succeeded"; }));
+  world.pass(10min);
+  EXPECT_EQ(world.phase("bad"), "Pending") << "no bug of ours ends a job";
+  EXPECT_EQ(world.reason("bad"), "InternalError");
+  EXPECT_EQ(world.job("bad")["status"]["message"], "a bug of the operator: key 'x' not found");
+  EXPECT_THAT(world.event_reasons(), Contains("InternalError").Times(1));
+  EXPECT_LE(looks, 35) << "with backoff";
+  is_broken = false;
+  EXPECT_TRUE(world.pass_until([&] { return world.phase("bad") == "Succeeded"; }));
+}
+
+TEST(Controller, a_bug_in_mid_life_leaves_the_job_in_its_phase) {
+  World world;
+  world.set_kubelet(Kubelet::starts_pods);
+  bool is_broken = false;
+  world.options().decide = [&](const Observed& observed) {
+    if (is_broken) throw std::runtime_error("a bug");
+    return plan(observed);
+  };
+  world.start_controller();
+  world.create_job("a", 2);
+  ASSERT_TRUE(world.pass_until([&] { return world.phase("a") == "Running"; }));
+  is_broken = true;
+  world.end_pod("a-worker-0", 0);
+  world.pass(5min);
+  EXPECT_EQ(world.phase("a"), "Running");
+  EXPECT_EQ(world.reason("a"), "InternalError");
+  is_broken = false;
+  world.end_pod("a-worker-1", 0);
+  EXPECT_TRUE(world.pass_until([&] { return world.phase("a") == "Succeeded"; }));
+}
+
+TEST(Controller, hostile_jobs_disturb_no_other) {
+  World world;
+  world.set_kubelet(Kubelet::runs_pods_to_the_end);
+  world.start_controller();
+  int accepted = 0;
+  for (const auto& [what, manifest] : some_hostile_manifests(300, 1)) {
+    accepted += world.objects().create(Resource::training_jobs, "default", manifest).ok() ? 1 : 0;
+  }
+  EXPECT_GT(accepted, 250) << "there is no schema here";
+  world.create_job("good", 2);
+  EXPECT_TRUE(world.pass_until([&] { return world.phase("good") == "Succeeded"; }));
+  world.pass(10min);
+  for (const json& job : world.objects().objects(Resource::training_jobs, "default", "")) {
+    const std::string name = read::string_at(read::object_at(job, "metadata"), "name");
+    if (name.empty()) continue;  // no server would have taken it
+    const auto errors = validate_spec(name, read::value_at(job, "spec"));
+    const std::string reason = read::string_at(read::object_at(job, "status"), "reason");
+    EXPECT_NE(reason, "InternalError") << job.dump();
+    EXPECT_TRUE(errors.empty() || reason == "Invalid") << describe(errors);
+  }
 }
 
 TEST(Controller, decides_nothing_before_all_three_lists_are_there) {

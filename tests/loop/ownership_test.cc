@@ -138,6 +138,24 @@ TEST(Ownership, a_template_that_the_server_refuses_costs_one_request_and_fails_t
   EXPECT_EQ(world.requests("create pods"), 1);
 }
 
+TEST(Ownership, a_refusal_is_never_the_end_of_a_job_that_has_run) {
+  World world;
+  world.set_kubelet(Kubelet::starts_pods);
+  world.start_controller();
+  world.create_job("a", 2);
+  ASSERT_TRUE(world.pass_until([&] { return world.phase("a") == "Running"; }));
+  world.api().set_request_fault(
+      refuse_pods({Code::invalid, "Pod \"a-worker-0\" is invalid: spec: Required value", "", {}}));
+  world.end_pod("a-worker-1", 1);
+  world.pass(10min);
+  EXPECT_EQ(world.phase("a"), "Pending");
+  EXPECT_EQ(world.reason("a"), "CreateFailed");
+  EXPECT_THAT(world.job("a")["status"]["message"].get<std::string>(), HasSubstr("is invalid"));
+  EXPECT_LE(world.requests("create pods"), 35) << "with backoff";
+  world.api().set_request_fault(nullptr);
+  EXPECT_TRUE(world.pass_until([&] { return world.phase("a") == "Running"; }));
+}
+
 TEST(Ownership, a_quota_is_waited_for_with_backoff_and_a_reason) {
   World world;
   world.api().set_request_fault(refuse_pods({Code::forbidden, "exceeded quota: gpus", "", {}}));

@@ -12,8 +12,11 @@ using nlohmann::json;
 constexpr const char* kNamespace = "default";
 constexpr int kTurnsMax = 200'000;  // of one settle: more is a loop that never rests
 
+/// Empty where there is no text: a template may hold anything.
 std::string text_at(const json& object, const char* pointer) {
-  return object.value(json::json_pointer(pointer), std::string{});
+  const json::json_pointer place(pointer);
+  const bool is_text = object.contains(place) && object[place].is_string();
+  return is_text ? object[place].get<std::string>() : std::string{};
 }
 
 json pod_status(const char* phase, const json& state) {

@@ -37,6 +37,32 @@ TEST(Read, a_number_that_does_not_fit_is_absent) {
   EXPECT_EQ(number_at(parent, "wide", 4), 4);
 }
 
+TEST(Read, a_text_of_any_bytes_and_depth_is_read_or_refused) {
+  EXPECT_TRUE(parse("").is_discarded());
+  EXPECT_TRUE(parse("{").is_discarded());
+  EXPECT_TRUE(parse("[1e400]").is_discarded()) << "no double holds it";
+  EXPECT_EQ(parse("[9223372036854775808]")[0], std::uint64_t{1} << 63);
+  EXPECT_EQ(parse("{\"a\": \"r\xe9s\xff\"}")["a"], "r\xef\xbf\xbds\xef\xbf\xbd");
+  EXPECT_TRUE(parse("\xff").is_discarded());
+}
+
+TEST(Read, what_is_nested_too_deep_is_left_out) {
+  const int levels = 100'000;
+  const std::string deep = std::string(levels, '[') + std::string(levels, ']');
+  const json read = parse("{\"deep\": " + deep + ", \"brackets\": \"[[{\\\"[\", \"kept\": [1]}");
+  EXPECT_EQ(read["kept"], json::array({1}));
+  EXPECT_EQ(string_at(read, "brackets"), "[[{\"[");
+  int found = 0;
+  for (const json* at = &read["deep"]; at->is_array(); at = &at->front()) {
+    ++found;
+    if (at->empty()) break;
+  }
+  EXPECT_EQ(found, kLevelsMax - 1);
+  EXPECT_NO_THROW((void)read.dump());
+  const std::string unclosed(levels, '{');
+  EXPECT_TRUE(parse(unclosed).is_discarded());
+}
+
 TEST(PodJson, the_first_container_is_the_worker_whatever_stands_there) {
   const json pod = {{"spec", {{"containers", {{{"name", "main"}}, {{"name", "sidecar"}}}}}}};
   EXPECT_EQ(string_at(main_container(pod), "name"), "main");

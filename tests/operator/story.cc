@@ -1,6 +1,7 @@
 #include "tests/operator/story.h"
 
 #include <algorithm>
+#include <map>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
@@ -257,6 +258,10 @@ void Story::apply_job(const Words& words) {
   world_.now = at_second(0);
 }
 
+const std::map<std::string, Refusal> kRefusals = {{"refuse", Refusal::denied},
+                                                  {"refuse-for-good", Refusal::invalid},
+                                                  {"break", Refusal::internal}};
+
 void Story::change(const std::string& verb, const Words& words) {
   if (change_pods(verb, words) || end_pods(verb, words) || change_nodes(verb, words)) return;
   if (change_progress(verb, words)) return;
@@ -276,9 +281,9 @@ void Story::change(const std::string& verb, const Words& words) {
   } else if (verb == "foreign") {
     create_pod({.worker_index = std::stoi(words.at(1)), .attempt = 0});
     world_.pods.back().meta.controller_uid = "uid-0";
-  } else if (verb == "refuse" || verb == "refuse-for-good") {
+  } else if (kRefusals.contains(verb)) {
     refusal_ = joined_from(words, 1);
-    refusal_is_final_ = verb != "refuse";
+    refusal_kind_ = kRefusals.at(verb);
   } else if (verb == "accept") {
     refusal_.reset();
   } else if (verb == "delete") {
@@ -353,7 +358,7 @@ void Story::apply(const Action& action) {
     return;
   }
   world_.create_error = refusal_;
-  world_.refusal = refusal_is_final_ ? Refusal::invalid : Refusal::denied;
+  world_.refusal = refusal_kind_;
   if (refusal_) return;
   if (const auto* create = std::get_if<CreatePod>(&action)) return create_pod(*create);
   world_.service =

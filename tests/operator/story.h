@@ -29,6 +29,7 @@
 //   foreign RANK | foreign service NAME   another owner's object holds the name
 //   refuse TEXT... | refuse-for-good TEXT... | accept   creations are refused, or no longer
 //   upgrade [invalid=FIELD]  the operator is of a later version, with rules of its own
+//   break TEXT...   pods can't be made, for a bug
 //   delete                   the job is asked to go
 //   now S                    S seconds have passed since the start
 #pragma once
@@ -71,7 +72,7 @@ class Story {
   Observed world_;
   bool crashes_ = false;
   std::optional<std::string> refusal_;
-  bool refusal_is_final_ = false;
+  Refusal refusal_kind_ = Refusal::denied;
   long long next_uid_ = 1;
 };
 
