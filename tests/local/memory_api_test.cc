@@ -103,7 +103,7 @@ TEST_F(MemoryApiTest, a_replace_is_logged_as_update_and_names_its_object) {
                             "\"l\": the object has been modified; please apply your changes to the "
                             "latest version and try again",
                             "invalid: the object's name is not the request's",
-                            "invalid: field label not supported: spec.a"}));
+                            "forbidden: field label not supported: spec.a"}));
   EXPECT_EQ(api.request_log(),
             (Words{"update leases.coordination.k8s.io default/l",
                    "update leases.coordination.k8s.io default/l",
