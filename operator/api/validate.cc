@@ -16,7 +16,6 @@
 namespace tj {
 namespace {
 
-using field::Bounds;
 using field::child;
 using field::Field;
 using field::FieldChecker;

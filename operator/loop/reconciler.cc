@@ -67,7 +67,7 @@ std::optional<std::string> bug_in(Step step) {
 /// A pass that a bug has cut short may leave answers under way, which would end it again.
 Reconciler::Done once(Reconciler::Done done) {
   return [done = std::move(done), is_done = std::make_shared<bool>(false)](PassOutcome outcome) {
-    if (!std::exchange(*is_done, true)) done(std::move(outcome));
+    if (!std::exchange(*is_done, true)) done(outcome);
   };
 }
 
