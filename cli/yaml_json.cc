@@ -1,5 +1,6 @@
 #include "cli/yaml_json.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string_view>
 
 #include "contract/utf8.h"
@@ -121,6 +123,39 @@ Json scalar(const YAML::Node& node) {
   return is_text ? Json(text_of(node)) : plain_scalar(text_of(node), node.Mark());
 }
 
+/// yaml-cpp 0.7 makes documents without end of what it can't begin one with, a lone comma: they are
+/// counted before any is kept.
+class DocumentCount : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > kYamlDocumentsMax) {
+      throw WrongYaml{mark, "this is no YAML, or more than " + std::to_string(kYamlDocumentsMax) +
+                                " documents"};
+    }
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+
+ private:
+  int documents_ = 0;
+};
+
+void check_document_count(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentCount count;
+  while (parser.HandleNextDocument(count)) {}
+}
+
 class Converter {
  public:
   Json convert(const YAML::Node& node) {
@@ -190,6 +225,7 @@ Error at(const std::string& source, const YAML::Mark& mark, const std::string& m
 
 Result<std::vector<Json>> parse_yaml(const std::string& text, const std::string& source) {
   try {
+    check_document_count(text);
     std::vector<Json> documents;
     Converter converter;
     for (const YAML::Node& node : YAML::LoadAll(text)) {

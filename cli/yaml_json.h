@@ -10,6 +10,7 @@
 
 namespace tj {
 
+inline constexpr int kYamlDocumentsMax = 1'000;  // in one file
 inline constexpr int kYamlNodesMax =
     200'000;  // aliases may multiply a small file beyond any memory
 

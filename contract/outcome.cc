@@ -4,10 +4,13 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "contract/utf8.h"
+
 namespace tj {
 namespace {
 using nlohmann::json;
 constexpr int kSignalMax = 64;
+constexpr std::size_t kReasonBytesMax = 256;  // a word; only what others write is longer
 
 json to_json(const Outcome& outcome) {
   json document = {
@@ -52,6 +55,7 @@ std::string to_termination_message(const Outcome& outcome) {
   std::string text = dump(outcome);
   if (text.size() <= kTerminationMessageBytesMax) return text;
   Outcome cut = outcome;
+  cut.reason = utf8_prefix(cut.reason, kReasonBytesMax);
   // JSON escaping may make six bytes of one, so cut until it fits; each round removes at least one
   // byte.
   while (text.size() > kTerminationMessageBytesMax && !cut.message.empty()) {

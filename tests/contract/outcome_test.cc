@@ -55,5 +55,13 @@ TEST(ExitCode, is_described_in_words) {
   EXPECT_EQ(describe_exit_code(255), "exit code 255");
 }
 
+TEST(TerminationMessage, a_reason_without_end_is_cut_as_well) {
+  std::string reason;
+  for (int i = 0; i < 5'000; ++i) reason += "\xc3\xa9";
+  const std::string text = to_termination_message({.reason = reason, .message = "x"});
+  EXPECT_LE(text.size(), kTerminationMessageBytesMax);
+  EXPECT_TRUE(from_termination_message(text).ok());
+}
+
 }  // namespace
 }  // namespace tj
