@@ -32,7 +32,8 @@ std::string file_of(const std::string& input) {
   std::string file(sizeof length, '\0');
   std::memcpy(file.data(), &length, sizeof length);
   file += input;
-  for (std::uint64_t at = 0; at < data_bytes_of(input); ++at) file += static_cast<char>(at * 37);
+  const std::uint64_t data_bytes = data_bytes_of(input);
+  for (std::uint64_t at = 0; at < data_bytes; ++at) file += static_cast<char>(at * 37);
   return file;
 }
 
