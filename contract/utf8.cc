@@ -38,9 +38,6 @@ std::size_t matching_bytes(std::string_view text, const Lead& lead) {
   return end;
 }
 
-/// A byte that only goes on with a character: 10xxxxxx.
-bool is_continuation(char byte) { return (static_cast<std::uint8_t>(byte) & 0xc0) == 0x80; }
-
 }  // namespace
 
 std::size_t utf8_sequence_bytes(std::string_view text) {
@@ -77,14 +74,14 @@ std::string with_invalid_utf8_replaced(std::string_view text) {
 std::string_view utf8_prefix(std::string_view text, std::size_t bytes_max) {
   if (text.size() <= bytes_max) return text;
   std::size_t end = bytes_max;
-  while (end > 0 && is_continuation(text[end])) --end;
+  while (end > 0 && is_utf8_continuation(text[end])) --end;
   return text.substr(0, end);
 }
 
 std::string_view utf8_suffix(std::string_view text, std::size_t bytes_max) {
   if (text.size() <= bytes_max) return text;
   std::size_t begin = text.size() - bytes_max;
-  while (begin < text.size() && is_continuation(text[begin])) ++begin;
+  while (begin < text.size() && is_utf8_continuation(text[begin])) ++begin;
   return text.substr(begin);
 }
 

@@ -18,6 +18,11 @@ std::size_t valid_utf8_bytes(std::string_view text);
 /// browsers do it.
 std::string with_invalid_utf8_replaced(std::string_view text);
 
+/// A byte that only goes on with a character: 10xxxxxx.
+constexpr bool is_utf8_continuation(char byte) {
+  return (static_cast<std::uint8_t>(byte) & 0xc0) == 0x80;
+}
+
 /// The longest part of valid UTF-8 at the begin, or at the end, of `text` that has at most
 /// `bytes_max` bytes and cuts no character.
 std::string_view utf8_prefix(std::string_view text, std::size_t bytes_max);

@@ -1,8 +1,10 @@
 #include "operator/api/field_checker.h"
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 
+#include "contract/utf8.h"
 #include "operator/api/read.h"
 
 namespace tj::field {
@@ -35,8 +37,7 @@ bool is_within(long long number, Bounds bounds) {
 
 /// The API server counts characters, not bytes: all but the second and later bytes of each.
 long long char_count(const std::string& text) {
-  return std::count_if(text.begin(), text.end(),
-                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+  return std::count_if(text.begin(), text.end(), std::not_fn(is_utf8_continuation));
 }
 
 }  // namespace

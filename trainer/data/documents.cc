@@ -20,8 +20,6 @@ Error bad_at(const std::string& path, std::int64_t offset, const std::string& wh
           .subject = path};
 }
 
-bool is_continuation(char byte) { return (static_cast<std::uint8_t>(byte) & 0xc0) == 0x80; }
-
 /// Whether `text` ends with a character that is surely no white space: ASCII that shows, or one
 /// from U+3001 on, behind all that Unicode calls white space.
 bool ends_with_ink(std::string_view text) {
@@ -29,7 +27,8 @@ bool ends_with_ink(std::string_view text) {
   const auto last = static_cast<std::uint8_t>(text.back());
   if (last < 0x80) return last > ' ' && last != 0x7f;
   std::size_t bytes = 1;
-  while (bytes < 4 && bytes < text.size() && is_continuation(text[text.size() - bytes])) ++bytes;
+  while (bytes < 4 && bytes < text.size() && is_utf8_continuation(text[text.size() - bytes]))
+    ++bytes;
   const auto character = text.substr(text.size() - bytes);
   return utf8_sequence_bytes(character) == bytes && character > "\xe3\x80\x80";
 }
@@ -61,7 +60,7 @@ Result<std::int64_t> any_character(const TextFile& file, std::int64_t at) {
   if (!text) return text.error();
   std::int64_t skipped = 0;
   for (const char byte : *text) {
-    if (!is_continuation(byte) || skipped == 3) break;
+    if (!is_utf8_continuation(byte) || skipped == 3) break;
     ++skipped;
   }
   return at + skipped;
