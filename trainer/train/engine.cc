@@ -67,10 +67,7 @@ OutClaim claim_of(const ProcessEnv& env) {
 std::optional<Failure> claim(const TrainPlan& plan, const ProcessEnv& env) {
   const auto claimed = claim_out(plan.out, claim_of(env));
   if (claimed) return std::nullopt;
-  const bool is_superseded = claimed.error().code == Code::conflict;
-  return Failure{.exit_code = is_superseded ? exit_code::kBadConfig : exit_code::kInputOutput,
-                 .reason = is_superseded ? "Superseded" : "OutNotWritable",
-                 .message = describe(claimed.error())};
+  return out_failure(claimed.error(), "OutNotWritable", describe(claimed.error()));
 }
 
 std::optional<Failure> check_out(const TrainPlan& plan, const ProcessEnv& env) {

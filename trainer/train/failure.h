@@ -38,6 +38,15 @@ inline Failure bad_data(const BadDataError& bad) {
           .message = bad.what()};
 }
 
+/// This process can't write to --out: it is another attempt's (Code::conflict), which stays so, or,
+/// for `reason`, it may go well in another attempt.
+inline Failure out_failure(const Error& error, const std::string& reason,
+                           const std::string& message) {
+  if (error.code == Code::conflict)
+    return {.exit_code = exit_code::kBadConfig, .reason = "Superseded", .message = message};
+  return {.exit_code = exit_code::kInputOutput, .reason = reason, .message = message};
+}
+
 inline Failure peer_lost(const PeerLostError& lost) {
   return {.exit_code = exit_code::kPeerLost, .reason = "PeerLost", .message = lost.what()};
 }

@@ -149,11 +149,8 @@ void Saving::step_took(double seconds) { impl_->step_took(seconds); }
 std::string Saving::last_path() const { return impl_->last_path(); }
 
 Failure save_failure(std::int64_t step, const Error& error) {
-  // A claim that is lost stays so; what else fails may go well in another attempt.
-  const bool is_superseded = error.code == Code::conflict;
-  return {.exit_code = is_superseded ? exit_code::kBadConfig : exit_code::kInputOutput,
-          .reason = is_superseded ? "Superseded" : "SaveFailed",
-          .message = "step " + std::to_string(step) + " could not be saved: " + describe(error)};
+  return out_failure(error, "SaveFailed",
+                     "step " + std::to_string(step) + " could not be saved: " + describe(error));
 }
 
 }  // namespace tj::trainer
