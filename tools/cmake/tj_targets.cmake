@@ -41,7 +41,7 @@ if(tj_sanitizer)
   add_link_options(${tj_sanitizer})
 endif()
 
-# One precompiled header for everything that speaks JSON; torch has its own (trainer/).
+# One precompiled header for everything that speaks JSON; torch has its own (trainer/). A target of one source needs none.
 function(tj_precompile target)
   target_precompile_headers(${target} PRIVATE <algorithm> <chrono> <functional> <map> <memory> <optional>
     <string> <string_view> <variant> <vector> <nlohmann/json.hpp>)
