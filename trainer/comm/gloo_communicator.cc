@@ -7,6 +7,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
+#include <cstdlib>
 #include <functional>
 #include <limits>
 
@@ -25,6 +26,12 @@ constexpr std::int64_t kShardTags = 1 << 16;
 constexpr std::chrono::hours kCollectiveTimeout{24 * 24};
 static_assert(std::chrono::milliseconds(kCollectiveTimeout).count() <=
               std::numeric_limits<int>::max());
+
+/// torch's flight recorder keeps a list of collectives that nobody here reads, and puts each new
+/// process group into an unguarded map (FlightRecorderDetail.hpp, recordWithResetEnabled: torch 2.11):
+/// two ranks in one process, as in tests, damage it. Before main() no thread reads the environment.
+[[maybe_unused]] const bool kIsFlightRecorderOff =
+    ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/0) == 0;
 
 class ReducerSync final : public GradientSync {
  public:
