@@ -28,8 +28,9 @@ static_assert(std::chrono::milliseconds(kCollectiveTimeout).count() <=
               std::numeric_limits<int>::max());
 
 /// torch's flight recorder keeps a list of collectives that nobody here reads, and puts each new
-/// process group into an unguarded map (FlightRecorderDetail.hpp, recordWithResetEnabled: torch 2.11):
-/// two ranks in one process, as in tests, damage it. Before main() no thread reads the environment.
+/// process group into an unguarded map (FlightRecorderDetail.hpp, recordWithResetEnabled: torch
+/// 2.11): two ranks in one process, as in tests, damage it. Before main() no thread reads the
+/// environment.
 [[maybe_unused]] const bool kIsFlightRecorderOff =
     ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/0) == 0;
 
