@@ -7,7 +7,7 @@ import itertools
 import time
 
 from contenders import Bare
-from ours import end_pod
+from ours import PROGRESS_PORT, end_pod
 import api
 import pod_watch
 import process
@@ -169,9 +169,15 @@ def sample(ours, seconds):
             "writes": written, "descriptors": ours.process.descriptors()}
 
 
+def at_loopback(job):
+    """The same job, the pods of which have an address where something can answer (tests/plane/stages.yaml)."""
+    job["spec"]["replicaSpecs"]["Worker"]["template"]["metadata"] = {"annotations": {"pod-address": "127.0.0.1"}}
+    return job
+
+
 def ask_at(plane, ours, namespace, port):
-    """Of all jobs, what the operator asks rank 0 at: a port, or "off"."""
-    patch = {"metadata": {"annotations": {"kubebrain.io/progress-port": str(port)}}}
+    """Of all jobs, where the operator asks rank 0."""
+    patch = {"metadata": {"annotations": {PROGRESS_PORT: str(port)}}}
     paths = [ours.path(namespace, job["metadata"]["name"]) for job in plane.api.get(ours.path(namespace))["items"]]
     with concurrent.futures.ThreadPoolExecutor(POSTS_AT_ONCE) as pool:
         list(pool.map(lambda path: plane.api.patch(path, patch), paths))
@@ -189,10 +195,9 @@ def footprint(plane, ours, jobs, foreign_pods, seconds):
     result = {"no jobs": sample(ours, seconds)}
     workload = Workload(jobs, 8)
     with fresh_namespace(plane) as (namespace, watch):
-        post_all(plane, ours.path(namespace), workload.bodies(ours, namespace))
+        post_all(plane, ours.path(namespace), map(at_loopback, workload.bodies(ours, namespace)))
         watch.wait(watch.running, workload.pods, WAIT_SECONDS_MAX)
         until_each(plane, ours, namespace, "be Running", lambda status: status.get("phase") == "Running")
-        ask_at(plane, ours, namespace, "off")
         plane.settle()
         result[f"{jobs} running jobs of 8"] = sample(ours, seconds)
         with fresh_namespace(plane) as (elsewhere, foreign):

@@ -1,5 +1,5 @@
-"""What rank 0 of each job serves at /progress, by one small server for all of them: every pod of the plane has the
-address 127.0.0.1 (tests/plane/stages.yaml)."""
+"""What rank 0 of each job serves at /progress, by one small server for all of them: their pods have the address
+127.0.0.1 (measures.at_loopback)."""
 import contextlib
 import http.server
 import json
