@@ -13,24 +13,42 @@ const json kNothing;
 const json kEmptyObject = json::object();
 const json kEmptyArray = json::array();
 
-/// Levels of lists and objects, by the brackets outside of texts.
-int level_count(std::string_view text) {
-  int level = 0;
-  int deepest = 0;
-  bool is_in_text = false;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char letter = text[at];
-    if (is_in_text && letter == '\\') {
-      ++at;
-    } else if (letter == '"') {
-      is_in_text = !is_in_text;
-    } else if (!is_in_text && (letter == '{' || letter == '[')) {
-      deepest = std::max(deepest, ++level);
-    } else if (!is_in_text && (letter == '}' || letter == ']')) {
-      --level;
+/// Walks through JSON by the brackets outside of texts.
+class LevelScan {
+ public:
+  explicit LevelScan(std::string_view text) : text_(text) {}
+
+  /// Up to `end`, or until the level falls to `level_min`; how far that was.
+  std::size_t go(std::size_t end, int level_min = -1) {
+    bool is_in_text = false;
+    for (; at_ < std::min(end, text_.size()); ++at_) {
+      const char letter = text_[at_];
+      if (is_in_text && letter == '\\') {
+        ++at_;
+      } else if (letter == '"') {
+        is_in_text = !is_in_text;
+      } else if (!is_in_text && (letter == '{' || letter == '[')) {
+        deepest_ = std::max(deepest_, ++level_);
+      } else if (!is_in_text && (letter == '}' || letter == ']')) {
+        if (--level_ <= level_min) return ++at_;
+      }
     }
+    return at_;
   }
-  return deepest;
+  int level() const { return level_; }
+  int deepest() const { return deepest_; }
+
+ private:
+  std::string_view text_;
+  std::size_t at_ = 0;
+  int level_ = 0;
+  int deepest_ = 0;
+};
+
+int level_count(std::string_view text) {
+  LevelScan scan(text);
+  scan.go(text.size());
+  return scan.deepest();
 }
 
 json parse_valid(std::string_view text) {
@@ -49,6 +67,20 @@ json parse(std::string_view text) {
   json value = parse_valid(text);
   const bool may_be_text = value.is_discarded() && valid_utf8_bytes(text) < text.size();
   return may_be_text ? parse_valid(with_invalid_utf8_replaced(text)) : value;
+}
+
+std::string without_managed_fields(std::string text, int level) {
+  constexpr std::string_view kKey = "\"managedFields\":[";
+  const std::size_t key = text.find(kKey);
+  if (key == std::string::npos || key == 0) return text;
+  LevelScan scan(text);
+  const bool is_it = scan.go(key) == key && scan.level() == level;
+  if (!is_it) return text;
+  const std::size_t end = scan.go(text.size(), level);
+  if (scan.level() != level || end >= text.size()) return text;
+  const bool has_next = text[end] == ',';
+  const std::size_t begin = !has_next && text[key - 1] == ',' ? key - 1 : key;
+  return text.erase(begin, end + (has_next ? 1 : 0) - begin);
 }
 
 const json& value_at(const json& parent, std::string_view key) {

@@ -20,6 +20,10 @@ inline constexpr int kLevelsMax = 1'000;
 /// lies deeper than kLevelsMax is left out.
 json parse(std::string_view text);
 
+/// `text` without the list managedFields that stands inside of `level` objects: who has written
+/// which field is half of a pod's text, and nobody here reads it.
+std::string without_managed_fields(std::string text, int level);
+
 /// The entry, of whatever type; null where there is none. What these return lives as long as
 /// `parent`, or for ever.
 const json& value_at(const json& parent, std::string_view key);

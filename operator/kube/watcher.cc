@@ -61,15 +61,12 @@ struct StreamEvent {
 };
 
 Result<StreamEvent> parse_event(const std::string& line) {
-  json event = parse(line);
+  json event = parse(without_managed_fields(line, 3));
   if (!value_at(event, "object").is_object()) {
     return malformed("not a watch event: " +
                      std::string(utf8_prefix(with_invalid_utf8_replaced(line), 200)));
   }
   StreamEvent result{.type = string_at(event, "type"), .object = std::move(event["object"])};
-  if (value_at(result.object, "metadata").is_object()) {
-    result.object["metadata"].erase("managedFields");
-  }
   return result;
 }
 
@@ -83,6 +80,9 @@ unsigned split_mix(unsigned& state) {
 }
 
 }  // namespace
+
+bool Upsert::operator==(const Upsert& other) const { return *object == *other.object; }
+bool Erase::operator==(const Erase& other) const { return *object == *other.object; }
 
 WatchStep Watcher::start() { return list_from_start(); }
 
@@ -193,8 +193,8 @@ WatchStep Watcher::on_line(const std::string& line) {
   line_seen_ = true;
   resource_version_ = version;
   WatchStep step;
-  if (upsert) step.deltas.push_back(Upsert{event->object.dump()});
-  if (erase) step.deltas.push_back(Erase{event->object.dump()});
+  if (upsert) step.deltas.push_back(Upsert{std::make_shared<const json>(std::move(event->object))});
+  if (erase) step.deltas.push_back(Erase{std::make_shared<const json>(std::move(event->object))});
   return step;
 }
 

@@ -9,6 +9,8 @@
 //   a line older than the last   -> wait, listing: the server's etcd was restored
 #pragma once
 #include <chrono>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <variant>
@@ -44,12 +46,12 @@ struct Replace {
   bool operator==(const Replace&) const = default;
 };
 struct Upsert {
-  std::string object;
-  bool operator==(const Upsert&) const = default;
+  std::shared_ptr<const nlohmann::json> object;
+  bool operator==(const Upsert& other) const;
 };
 struct Erase {
-  std::string object;
-  bool operator==(const Erase&) const = default;
+  std::shared_ptr<const nlohmann::json> object;
+  bool operator==(const Erase& other) const;
 };
 using WatchDelta = std::variant<Replace, Upsert, Erase>;
 

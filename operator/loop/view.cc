@@ -16,9 +16,9 @@ using nlohmann::json;
 
 /// What can't be read is one bad object, and no reason to leave out the others.
 template <typename T, typename FromJson>
-std::optional<T> read_as(const FromJson& from_json, const std::string& text) {
+std::optional<T> read_as(const FromJson& from_json, const json& value) {
   try {
-    Result<T> object = from_json(read::parse(text));
+    Result<T> object = from_json(value);
     if (object) return *std::move(object);
     spdlog::warn("msg=\"object left out\" error={}", log_value(describe(object.error())));
   } catch (const std::exception& bug) {
@@ -33,6 +33,11 @@ Result<PackedPod> trim_and_pack(const json& object) {
   return PackedPod(*pod);
 }
 
+bool is_cached(Resource resource) {
+  return resource == Resource::training_jobs || resource == Resource::pods ||
+         resource == Resource::services;
+}
+
 ObjectKey job_of(const TrainingJob& job) { return job.meta.key(); }
 ObjectKey job_of(const Pod& pod) { return {pod.meta.ns, pod.job_name}; }
 ObjectKey job_of(const Service& service) { return {service.meta.ns, service.job_name}; }
@@ -43,13 +48,14 @@ std::vector<T> feed(Cache<T>& cache, const FromJson& from_json, const WatchDelta
   if (const auto* list = std::get_if<Replace>(&delta)) {
     if (!list->continues) cache.begin_list();
     for (const std::string& text : list->objects) {
-      if (auto object = read_as<T>(from_json, text)) cache.add_listed(*std::move(object));
+      if (auto object = read_as<T>(from_json, read::parse(text)))
+        cache.add_listed(*std::move(object));
     }
     if (list->resource_version.empty()) return {};
     return cache.end_list(list->resource_version);
   }
   if (const auto* upsert = std::get_if<Upsert>(&delta)) {
-    auto object = read_as<T>(from_json, upsert->object);
+    auto object = read_as<T>(from_json, *upsert->object);
     if (!object) return {};
     std::vector<T> changed;
     if (const T* old = cache.find(meta_of(*object).key())) changed.push_back(*old);
@@ -57,7 +63,7 @@ std::vector<T> feed(Cache<T>& cache, const FromJson& from_json, const WatchDelta
     changed.push_back(*std::move(object));
     return changed;
   }
-  auto object = read_as<T>(from_json, std::get<Erase>(delta).object);
+  auto object = read_as<T>(from_json, *std::get<Erase>(delta).object);
   if (!object || !cache.erase(*object)) return {};
   return {*std::move(object)};
 }
@@ -173,16 +179,17 @@ std::vector<ObjectKey> View::apply(Resource resource, const WatchDelta& delta) {
 }
 
 bool View::wrote(Resource resource, const std::string& body) {
+  if (!is_cached(resource)) return true;
+  const json object = read::parse(read::without_managed_fields(body, 2));
   if (resource == Resource::training_jobs) {
-    auto job = read_as<TrainingJob>(job_from_json, body);
+    auto job = read_as<TrainingJob>(job_from_json, object);
     return job && jobs_.wrote(*std::move(job));
   }
   if (resource == Resource::services) {
-    auto service = read_as<Service>(trim_service, body);
+    auto service = read_as<Service>(trim_service, object);
     return service && services_.wrote(*std::move(service));
   }
-  if (resource != Resource::pods) return true;  // in no cache
-  auto pod = read_as<Pod>(trim_pod, body);
+  auto pod = read_as<Pod>(trim_pod, object);
   if (!pod || !pods_.wrote(PackedPod(*pod))) return false;
   index(*pod);
   return true;

@@ -38,8 +38,8 @@ void apply(tj::Cache<tj::Pod>& cache, const tj::WatchStep& step) {
   for (const auto& delta : step.deltas) {
     if (const auto* page = std::get_if<tj::Replace>(&delta))
       for (const auto& object : page->objects) take(cache, object, false);
-    if (const auto* put = std::get_if<tj::Upsert>(&delta)) take(cache, put->object, false);
-    if (const auto* gone = std::get_if<tj::Erase>(&delta)) take(cache, gone->object, true);
+    if (const auto* put = std::get_if<tj::Upsert>(&delta)) take(cache, put->object->dump(), false);
+    if (const auto* gone = std::get_if<tj::Erase>(&delta)) take(cache, gone->object->dump(), true);
   }
 }
 

@@ -287,8 +287,8 @@ class Follower {
         if (!all->continues) names.clear();
         for (const std::string& object : all->objects) names.insert(name_of(object));
       }
-      if (const auto* one = std::get_if<Upsert>(&delta)) names.insert(name_of(one->object));
-      if (const auto* one = std::get_if<Erase>(&delta)) names.erase(name_of(one->object));
+      if (const auto* one = std::get_if<Upsert>(&delta)) names.insert(name_of(one->object->dump()));
+      if (const auto* one = std::get_if<Erase>(&delta)) names.erase(name_of(one->object->dump()));
     }
     if (!step.relist_reason.empty()) relists.push_back(step.relist_reason);
     if (!step.command) return;

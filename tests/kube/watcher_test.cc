@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 namespace tj {
@@ -52,8 +53,9 @@ std::string text(const WatchStep& step) {
       out << " | ";
     }
     if (const auto* one = std::get_if<Upsert>(&delta))
-      out << "upsert " << name(one->object) << " | ";
-    if (const auto* one = std::get_if<Erase>(&delta)) out << "erase " << name(one->object) << " | ";
+      out << "upsert " << name(one->object->dump()) << " | ";
+    if (const auto* one = std::get_if<Erase>(&delta))
+      out << "erase " << name(one->object->dump()) << " | ";
   }
   if (!step.relist_reason.empty()) out << "relist " << step.relist_reason << " | ";
   if (!step.command) out << "read on";
@@ -287,7 +289,9 @@ TEST(Watcher, objects_pass_untouched_but_for_managed_fields) {
   const WatchStep listed = watcher.on_list(page({item}, 3));
   EXPECT_THAT(listed.deltas, testing::ElementsAre(WatchDelta(Replace{{kept}, "3"})));
   const WatchStep changed = watcher.on_line(R"({"type":"ADDED","object":)" + item + "}");
-  EXPECT_THAT(changed.deltas, testing::ElementsAre(WatchDelta(Upsert{kept})));
+  EXPECT_THAT(changed.deltas,
+              testing::ElementsAre(WatchDelta(
+                  Upsert{std::make_shared<const nlohmann::json>(nlohmann::json::parse(kept))})));
 }
 
 }  // namespace

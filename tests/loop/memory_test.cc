@@ -103,7 +103,8 @@ TEST(Memory, a_job_in_the_view_costs_few_kilobytes) {
   View view([] { return TimePoint{}; });
   const std::size_t before = bytes_in_use();
   for (int job = 0; job < 250; ++job) {
-    view.apply(Resource::training_jobs, Upsert{running_job(job).dump()});
+    view.apply(Resource::training_jobs,
+               Upsert{std::make_shared<const nlohmann::json>(running_job(job))});
   }
   const std::size_t each = (bytes_in_use() - before) / view.jobs().objects().size();
   std::printf("bytes per job: %zu (sizeof(TrainingJob) %zu)\n", each, sizeof(TrainingJob));
@@ -116,7 +117,8 @@ TEST(Memory, a_pod_in_the_view_costs_few_bytes) {
   const std::size_t before = bytes_in_use();
   for (int job = 0; job < 250; ++job) {
     for (int rank = 0; rank < 8; ++rank)
-      view.apply(Resource::pods, Upsert{running_pod(job, rank).dump()});
+      view.apply(Resource::pods,
+                 Upsert{std::make_shared<const nlohmann::json>(running_pod(job, rank))});
   }
   const std::size_t each = (bytes_in_use() - before) / view.pods().objects().size();
   RecordProperty("bytes_per_pod", static_cast<int>(each));

@@ -83,5 +83,22 @@ TEST(PodJson, a_quantity_is_a_number_or_a_text) {
     EXPECT_EQ(gpus(text), "") << text;
 }
 
+TEST(Read, leaves_out_managed_fields_where_they_stand_and_nowhere_else) {
+  const auto without = [](const std::string& text) { return without_managed_fields(text, 2); };
+  EXPECT_EQ(without(R"({"metadata":{"managedFields":[{"f:a":"]}"},{}],"name":"a"}})"),
+            R"({"metadata":{"name":"a"}})");
+  EXPECT_EQ(without(R"({"metadata":{"name":"a","managedFields":[]},"spec":{}})"),
+            R"({"metadata":{"name":"a"},"spec":{}})");
+  EXPECT_EQ(without(R"({"metadata":{"managedFields":[]}})"), R"({"metadata":{}})");
+  EXPECT_EQ(without_managed_fields(R"({"object":{"metadata":{"managedFields":[1]}}})", 3),
+            R"({"object":{"metadata":{}}})");
+  for (const char* kept :
+       {R"({"spec":{"template":{"metadata":{"managedFields":[1]}}}})", R"({"managedFields":[1]})",
+        R"({"metadata":{"managedFields":"[1]"}})", R"({"metadata":{"managedFields":[1)",
+        R"({"metadata":{"name":"\",\"managedFields\":[1]"}})", R"("managedFields":[1],)", ""}) {
+    EXPECT_EQ(without(kept), kept);
+  }
+}
+
 }  // namespace
 }  // namespace tj

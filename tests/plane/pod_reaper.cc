@@ -49,7 +49,7 @@ int run(const KubeConfig& config) {
       window.send(*std::move(request), [](const Result<std::string>&) {});
   };
   const auto learn = [&](const WatchDelta& delta) {
-    if (const auto* upsert = std::get_if<Upsert>(&delta)) look(upsert->object);
+    if (const auto* upsert = std::get_if<Upsert>(&delta)) look(upsert->object->dump());
     if (const auto* list = std::get_if<Replace>(&delta)) {
       for (const std::string& object : list->objects) look(object);
     }
