@@ -22,6 +22,11 @@ inline constexpr const char* kLabelWorkerIndex =
 inline constexpr const char* kLabelAttempt =
     "kubebrain.io/attempt";  // read by the operator: the gang the pod belongs to
 
+// Annotations, written by the operator on the Service of a job's first attempt, read by it until
+// the job's status says the same: what the pods of that attempt are made from.
+inline constexpr const char* kAnnotationWorldSize = "kubebrain.io/world-size";
+inline constexpr const char* kAnnotationTemplateHash = "kubebrain.io/template-hash";
+
 // Identity, written into each container, read by the trainer for rendezvous keys and reports.
 inline constexpr const char* kEnvJobName = "TRAININGJOB_NAME";
 inline constexpr const char* kEnvJobNamespace = "TRAININGJOB_NAMESPACE";

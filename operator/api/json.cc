@@ -17,6 +17,21 @@ std::string label_of(const json& object, const char* label) {
   return string_at(object_at(object_at(object, "metadata"), "labels"), label);
 }
 
+std::string annotation_of(const json& object, const char* annotation) {
+  return string_at(object_at(object_at(object, "metadata"), "annotations"), annotation);
+}
+
+constexpr int kWorkersMax = 10'000;  // of validate_policy.h
+
+std::optional<AttemptRecord> first_attempt_of(const json& service) {
+  const auto world_size =
+      parse_int(names::kAnnotationWorldSize, annotation_of(service, names::kAnnotationWorldSize), 1,
+                kWorkersMax);
+  std::string hash = annotation_of(service, names::kAnnotationTemplateHash);
+  if (!world_size || hash.empty()) return std::nullopt;
+  return AttemptRecord{*world_size, std::move(hash)};
+}
+
 /// The label's number, or -1.
 int label_number(const json& object, const char* label) {
   const auto number = parse_int(label, label_of(object, label), 0, 1'000'000'000);
@@ -210,11 +225,12 @@ Result<Node> trim_node(const json& object) {
 }
 
 Result<Service> trim_service(const json& object) {
-  Service service{.meta = meta_from_json(object), .job_name = {}};
+  Service service{.meta = meta_from_json(object), .job_name = {}, .first_attempt = {}};
   if (service.meta.name.empty()) {
     return Error{Code::invalid, "a Service without a name", "metadata.name", {}};
   }
   service.job_name = label_of(object, names::kLabelTrainingJob);
+  service.first_attempt = first_attempt_of(object);
   return service;
 }
 

@@ -316,9 +316,18 @@ struct Node {
   bool operator==(const Node&) const = default;
 };
 
+/// What the pods of an attempt are made from.
+struct AttemptRecord {
+  int world_size = 0;
+  std::string template_hash;
+  bool operator==(const AttemptRecord&) const = default;
+};
+
 struct Service {
   ObjectMeta meta;
   std::string job_name;
+  /// Of attempt 0: the Service comes before the first of its pods, and before the first status.
+  std::optional<AttemptRecord> first_attempt;
   bool operator==(const Service&) const = default;
 };
 

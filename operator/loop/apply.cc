@@ -16,16 +16,14 @@ ApplyOutcome failure(const Error& error) {
   return {.complete = false,
           .retry_after = error.retry_after.value_or(std::chrono::milliseconds{0}),
           .is_busy = error.code == Code::unavailable && error.retry_after.has_value(),
-          .trouble = describe(error)};
+          .error = describe(error)};
 }
 
 ApplyOutcome refused(Refusal refusal, const std::string& message) {
-  return {.complete = false, .create_error = message, .refusal = refusal, .trouble = message};
+  return {.complete = false, .create_error = message, .refusal = refusal, .error = message};
 }
 
-ApplyOutcome not_yet(std::string trouble) {
-  return {.complete = false, .trouble = std::move(trouble)};
-}
+ApplyOutcome not_yet(std::string error) { return {.complete = false, .error = std::move(error)}; }
 
 /// Keeps the first failure of many requests.
 void merge(ApplyOutcome& total, ApplyOutcome one) {
@@ -91,7 +89,7 @@ void Applier::run(const BatchSize& size, StartChild start, Done done) {
     if (end.gave_up_busy_for) {
       merge(*total, {.complete = false,
                      .retry_after = *end.gave_up_busy_for,
-                     .trouble = "the API server stays too busy"});
+                     .error = "the API server stays too busy"});
     }
     done(*total);
   });
@@ -154,7 +152,10 @@ void Applier::create_pods(const TrainingJob& job, std::vector<CreatePod> pods, D
                   .job_name = job.meta.name,
                   .attempt = action.attempt,
                   .make = [&] { return make_pod(job, action); }},
-                 ended);
+                 [this, key = job.meta.key(), ended](ApplyOutcome outcome) {
+                   if (!outcome.is_busy) worker_created_(key);
+                   ended(std::move(outcome));
+                 });
   };
   run(size, start, std::move(done));
 }
@@ -238,6 +239,8 @@ ApplyOutcome Applier::judge_holder(const Child& child, const std::string& body) 
     outcome = not_yet(name + " is still terminating");
   } else if (is_pod && holder->attempt != child.attempt) {
     outcome = not_yet(name + " is of attempt " + std::to_string(holder->attempt));
+  } else if (child.resource == Resource::services) {
+    outcome = not_yet(name + " is there already, and says what the workers are made from");
   }
   // It is there, the stream has passed it, and yet the cache does not know: a line was lost.
   if (!was_news && !is_known) outcome.stale = child.resource;
@@ -328,7 +331,9 @@ void Applier::remove_job(const TrainingJob& job, const Done& done) {
         object ? job_from_json(*object) : Error{Code::internal, "not an object", "", {}};
     if (!live) return done(failure(live.error()));
     view_.wrote(Resource::training_jobs, *answer);
-    if (live->meta.uid != job.meta.uid || live->meta.deletion_time) return done({});
+    // Nothing else would wake the job that has come in its place: the watch has no news of it now.
+    if (live->meta.uid != job.meta.uid) return done(not_yet("another job of this name has come"));
+    if (live->meta.deletion_time) return done({});
     const bool is_as_known = live->status.completion_time == job.status.completion_time &&
                              live->spec.run.ttl_after_finished == job.spec.run.ttl_after_finished;
     if (!is_as_known) return done(not_yet("the job has changed meanwhile"));

@@ -23,7 +23,7 @@ struct ApplyOutcome {
   Refusal refusal = Refusal::denied;         // of what kind create_error is
   std::chrono::milliseconds retry_after{0};  // its Retry-After
   bool is_busy = false;                      // 429 or 503 with a Retry-After: it has done nothing
-  std::string trouble;                       // any other reason, for the log
+  std::string error;                         // any other reason, for the log
   std::optional<Resource> stale;             // this cache missed an object
 };
 
@@ -40,7 +40,11 @@ class Applier {
         pace_(static_cast<std::size_t>(requests_in_flight_max)),
         operator_ns_(std::move(operator_ns)) {}
 
-  /// The network policy, the Service, then the pods with a slow start, until the job is another
+  /// Called with the job whenever one of its pods is there or was refused.
+  void on_worker_created(std::function<void(const ObjectKey& job)> told) {
+    worker_created_ = std::move(told);
+  }
+  /// The network policy, the Service, then the pods, the first alone, until the job is another
   /// one than it was. Deletions in `actions` are not touched.
   void create(const TrainingJob& job, const std::vector<Action>& actions, Done done);
   /// The deletions in `actions`: pods in parallel, then the job.
@@ -73,6 +77,7 @@ class Applier {
   View& view_;
   Alarm& alarm_;
   Pace pace_;
+  std::function<void(const ObjectKey& job)> worker_created_ = [](const ObjectKey&) {};
   std::string operator_ns_;
 };
 

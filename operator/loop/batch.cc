@@ -66,7 +66,7 @@ class Batch : public std::enable_shared_from_this<Batch> {
     --in_flight_;
     if (end.ok) {
       pauses_ = 0;
-      ++width_;
+      width_ = size_.count;
       pace_.went_well();
     } else if (end.busy_for) {
       again_.push_back(index);

@@ -1,8 +1,6 @@
-// Runs many requests with a bound on those in flight. A slow start doubles the width with each
-// round of good answers, so that a template that the server refuses costs one request and not one
-// per worker (client-go's and the Job controller's slowStartBatch, without its barrier between
-// rounds). A server that is too busy gets the pause that it asks for (Retry-After), and then the
-// same request again.
+// Runs many requests with a bound on those in flight. The first goes alone: a template that the
+// server refuses costs one request and not one per worker. A server that is too busy gets the pause
+// that it asks for (Retry-After), and then the same request again.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -24,7 +22,7 @@ inline constexpr std::chrono::milliseconds kRetryAfterMax{120'000};
 
 struct BatchSize {
   std::size_t count = 0;
-  std::size_t width_first = 1;  // at most so many at first; the pace bounds it, too
+  std::size_t width_first = 1;  // until the first good answer; the pace bounds it, too
 };
 
 /// How one request ended.

@@ -182,7 +182,7 @@ std::string Controller::Impl::not_ready_reason() const {
 
 void Controller::Impl::learn(Resource resource, const WatchDelta& delta) {
   for (const ObjectKey& key : view_.apply(resource, delta)) {
-    queue_.add(key, std::max(alarm_.now(), reconciler_.rests_until(key)));
+    queue_.add(key, std::max(alarm_.now(), reconciler_.next_decision(key)));
   }
   pump_later();
 }

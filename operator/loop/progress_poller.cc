@@ -115,9 +115,10 @@ std::chrono::milliseconds ProgressPoller::up_to(std::chrono::milliseconds max) {
   return std::chrono::milliseconds{jitter_() % static_cast<unsigned long>(max.count() + 1)};
 }
 
-/// Until the next time, give or take a tenth. The last step before the end is worth a look.
+/// Until the next time, give or take a tenth: what can't be told yet need not be read. The last
+/// step before the end is worth a look.
 std::chrono::milliseconds ProgressPoller::wait_after(const Entry& entry) {
-  std::chrono::milliseconds wait = kInterval;
+  std::chrono::milliseconds wait = std::max(kInterval, write_interval());
   if (entry.failures == 0 && entry.document->eta_seconds) {
     const double half_ms = std::clamp(*entry.document->eta_seconds * 500, 0.0, 1e6);
     wait = std::min(wait, std::chrono::milliseconds{static_cast<long>(half_ms)});

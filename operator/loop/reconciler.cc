@@ -11,12 +11,14 @@
 namespace tj {
 namespace {
 
-bool is_deletion(const Action& action) {
-  return std::holds_alternative<DeletePod>(action) || std::holds_alternative<DeleteJob>(action);
-}
-
 bool has_creations(const Plan& plan) {
   return !std::all_of(plan.actions.begin(), plan.actions.end(), is_deletion);
+}
+
+int count_creations(const Plan& plan) {
+  return static_cast<int>(std::count_if(
+      plan.actions.begin(), plan.actions.end(),
+      [](const Action& action) { return std::holds_alternative<CreatePod>(action); }));
 }
 
 bool has_deletions(const Plan& plan) {
@@ -30,17 +32,10 @@ bool has_network_policy(const Plan& plan) {
   });
 }
 
-/// What the pods of an attempt are made from.
-bool is_same_attempt(const JobStatus& left, const JobStatus& right) {
-  return left.attempt == right.attempt && left.world_size == right.world_size &&
-         left.template_hash == right.template_hash;
-}
-
-/// An operator that dies right after acting must find in the status why it acted.
-bool must_persist_first(const TrainingJob& job, const Plan& plan) {
-  const bool is_first_look = !job.status.start_time.has_value();
-  return is_first_look || has_deletions(plan) || is_terminal(plan.status.phase) ||
-         !is_same_attempt(plan.status, job.status);
+/// What the plan does next, or the one after it, waits for the status.
+bool has_consequence(const Plan& plan) {
+  const bool is_followed = plan.requeue_after == std::chrono::milliseconds{0};
+  return is_followed || (plan.must_persist_first && !plan.actions.empty());
 }
 
 /// The pod of rank 0 of the current attempt.
@@ -87,13 +82,17 @@ Reconciler::Reconciler(KubeApi& api, View& view, Alarm& alarm, Metrics& metrics,
       status_writer_(api, view),
       events_(api, alarm),
       news_reader_(api),
-      poller_(options_.progress, alarm, metrics, options_.wake) {}
+      poller_(options_.progress, alarm, metrics, options_.wake),
+      gate_(options_.requests_in_flight_max * kGateFactor, options_.wake) {
+  applier_.on_worker_created([this](const ObjectKey& job) { gate_.created_one(job); });
+}
 
 void Reconciler::reconcile(const ObjectKey& key, Done done) {
   const TrainingJob* job = view_.jobs().find(key);
   if (job == nullptr || is_managed_elsewhere(*job)) {
     poller_.forget(key);
     memory_.erase(key);  // of a job that is gone, the owner garbage collection takes the children
+    gate_.leave(key);
     return done({});
   }
   done = once(std::move(done));
@@ -106,11 +105,12 @@ void Reconciler::guard(ObjectKey key, Done done, Step step) {
 }
 
 void Reconciler::end_after_bug(const ObjectKey& key, const Done& done, const std::string& bug) {
+  gate_.leave(key);
   const auto again = bug_in([&] {
     const TrainingJob* job = view_.jobs().find(key);
     if (job == nullptr) return done({});
     const std::string words = "a bug of the operator: " + bug;
-    report_trouble(*job, words);
+    log_error(*job, words);
     Pass pass{.job = *job,
               .plan = plan_after_bug(*job, words, options_.now()),
               .outcome = {.settled = false},
@@ -129,10 +129,11 @@ void Reconciler::end_after_bug(const ObjectKey& key, const Done& done, const std
 void Reconciler::begin(Pass pass) {
   pass.plan = decide(pass.job);
   ask_for_news(pass);
-  const bool create_first = has_creations(pass.plan) && !must_persist_first(pass.job, pass.plan);
-  if (create_first) return create_children(std::move(pass));
-  // Creations, if there are any, belong to the next pass, which finds the verdict persisted.
-  if (has_creations(pass.plan)) requeue_by(pass.outcome, std::chrono::milliseconds{0});
+  const bool creates = has_creations(pass.plan);
+  if (creates && !pass.plan.must_persist_first) return create_children(std::move(pass));
+  gate_.leave(pass.job.meta.key());
+  // They belong to the next pass, which finds persisted what they rest on.
+  if (creates) requeue_by(pass.outcome, std::chrono::milliseconds{0});
   write_status(std::move(pass));
 }
 
@@ -142,9 +143,9 @@ Reconciler::Memory& Reconciler::memory_of(const TrainingJob& job) {
   return memory;
 }
 
-SteadyTime Reconciler::rests_until(const ObjectKey& key) const {
+SteadyTime Reconciler::next_decision(const ObjectKey& key) const {
   const auto found = memory_.find(key);
-  return found == memory_.end() ? SteadyTime{} : found->second.rests_until;
+  return found == memory_.end() ? SteadyTime{} : found->second.next_decision;
 }
 
 Plan Reconciler::decide(const TrainingJob& job) {
@@ -152,7 +153,7 @@ Plan Reconciler::decide(const TrainingJob& job) {
   Plan next = plan_from_view(job);
   memory_of(job).awaits_cause_since = next.awaits_cause_since;
   const SteadyTime ended = alarm_.now();
-  memory_of(job).rests_until = ended + (ended - began) * kRestFactor;
+  memory_of(job).next_decision = ended + (ended - began) * kDecisionShare;
   return next;
 }
 
@@ -172,6 +173,7 @@ Plan Reconciler::plan_from_view(const TrainingJob& job) {
                     .refusal = memory.refusal,
                     .progress = std::move(progress),
                     .network_policy_hash = memory.network_policy_hash,
+                    .has_begun = memory.has_begun,
                     .awaits_cause_since = memory.awaits_cause_since,
                     .progress_interval = poller_.write_interval()};
   Plan next = options_.decide(observed);
@@ -185,11 +187,16 @@ Plan Reconciler::plan_from_view(const TrainingJob& job) {
 }
 
 void Reconciler::create_children(Pass pass) {
-  const TrainingJob job = pass.job;
+  TrainingJob job = pass.job;
+  job.status = pass.plan.status;  // children are made from what that says of the attempt
   const std::vector<Action> actions = pass.plan.actions;
-  ++creating_;
+  const int workers = count_creations(pass.plan);
+  if (workers > 0 && !gate_.enter(job.meta.key(), workers)) return write_status(std::move(pass));
+  memory_of(job).has_begun = true;
+  pace_.creation_began();
   applier_.create(job, actions, [this, pass = std::move(pass)](ApplyOutcome outcome) mutable {
-    --creating_;
+    pace_.creation_ended();
+    gate_.leave(pass.job.meta.key());
     guard(pass.job.meta.key(), pass.done, [&] { created(std::move(pass), outcome); });
   });
 }
@@ -204,90 +211,51 @@ void Reconciler::created(Pass pass, const ApplyOutcome& outcome) {
     memory.refusal = outcome.refusal;
   }
   if (outcome.complete) {
-    memory.trouble_log.reset();
+    memory.error_log.reset();
     if (has_network_policy(pass.plan)) memory.network_policy_hash = network_policy_hash(pass.job);
   }
   // The caches know the answers by now: the status counts them at once.
   pass.job = *now;
   pass.plan = decide(*now);
   const bool is_over = is_terminal(pass.plan.status.phase);
-  if (!outcome.complete && !is_over) report_trouble(*now, outcome.trouble);
+  if (!outcome.complete && !is_over) log_error(*now, outcome.error);
   pass.outcome.stale = outcome.stale;
   pass.outcome.retry_after = outcome.retry_after;
   if (!outcome.complete || has_creations(pass.plan)) pass.outcome.settled = false;
   write_status(std::move(pass));
 }
 
-/// Zero: the status is written now, if it has changed. Of 100 jobs that come at once, each patch
-/// would cost the API server as much as two pods.
-std::chrono::milliseconds Reconciler::wait_to_write(const Pass& pass) {
-  const CountsPace& pace = memory_of(pass.job).counts_pace;
-  const SteadyTime now = alarm_.now();
-  const JobStatus& before = pass.job.status;
-  const JobStatus& after = pass.plan.status;
-  const bool has_moved = is_progress(before, after);
-  const auto counts_wait = pace.wait(now);
-  if (counts_wait.count() == 0 && creating_ == 0 && !has_moved) return {};
-  const bool is_urgent = is_urgent_change(before, after);
-  const bool may_go = is_urgent || has_moved;
-  const bool others_first = creating_ > 0 && (!is_urgent || is_on_its_way(before, after));
-  const std::chrono::milliseconds none{0};
-  const auto turn_wait = has_moved && !is_urgent ? wait_for_turn(pass) : none;
-  if ((may_go && !others_first) || is_same_status(before, after)) return turn_wait;
-  return std::max({may_go ? none : counts_wait,
-                   others_first ? pace.wait_beside_creations(now) : none, turn_wait});
-}
-
-/// Zero: now. Times in a status are whole seconds, so that many jobs are due at once, and each
-/// write under way costs a connection.
-std::chrono::milliseconds Reconciler::wait_for_turn(const Pass& pass) {
-  const auto& before = pass.job.status.progress;
-  const bool is_first = !before || before->attempt != pass.job.status.attempt;
-  if (is_first) return {};
-  auto& turn = memory_of(pass.job).progress_turn;
-  const SteadyTime now = alarm_.now();
-  if (!turn) {
-    turn = std::max(now, next_progress_turn_);
-    next_progress_turn_ = *turn + kProgressTurn;
-  }
-  return std::chrono::ceil<std::chrono::milliseconds>(std::max(*turn, now) - now);
-}
-
 void Reconciler::write_status(Pass pass) {
-  const auto wait = wait_to_write(pass);
+  const StatusChange change =
+      change_between(pass.job.status, pass.plan.status, has_consequence(pass.plan));
+  const auto wait = pace_.wait(memory_of(pass.job).pace, change, alarm_.now());
   if (wait.count() > 0) {
     requeue_by(pass.outcome, wait);
     return remove_children(std::move(pass));
   }
   const TrainingJob job = pass.job;
   const JobStatus status = pass.plan.status;
-  status_writer_.write(job, status, [this, pass = std::move(pass)](StatusOutcome outcome) mutable {
-    guard(pass.job.meta.key(), pass.done, [&] { status_written(std::move(pass), outcome); });
-  });
+  status_writer_.write(job, status,
+                       [this, change, pass = std::move(pass)](StatusOutcome outcome) mutable {
+                         guard(pass.job.meta.key(), pass.done,
+                               [&] { status_written(std::move(pass), change, outcome); });
+                       });
 }
 
-void Reconciler::status_written(Pass pass, const StatusOutcome& status) {
+void Reconciler::status_written(Pass pass, StatusChange change, const StatusOutcome& status) {
   switch (status.result) {
     case StatusResult::unchanged: return remove_children(std::move(pass));
-    case StatusResult::written: {
-      memory_of(pass.job).progress_turn.reset();
-      const JobStatus& before = pass.job.status;
-      const bool was_urgent = is_urgent_change(before, pass.plan.status);
-      const bool is_of_counts = was_urgent || !is_progress(before, pass.plan.status);
-      // A rank that succeeds is soon on record: its pod may go at any time.
-      const bool is_lasting =
-          was_urgent || before.succeeded_ranks != pass.plan.status.succeeded_ranks;
-      if (is_of_counts) memory_of(pass.job).counts_pace.written(is_lasting, alarm_.now());
+    case StatusResult::written:
+      pace_.written(memory_of(pass.job).pace, change, alarm_.now());
       metrics_.count_status(pass.job.status, pass.plan.status);
       announce(pass);
       return remove_children(std::move(pass));
-    }
     case StatusResult::job_gone:  // as far as the View knows it is there: a watch will tell
     case StatusResult::outdated:
     case StatusResult::failed: break;
   }
   // Without the verdict in the status nothing may follow from it.
-  if (!status.trouble.empty()) report_trouble(pass.job, status.trouble);
+  if (!status.error.empty()) log_error(pass.job, status.error);
   pass.outcome.settled = false;
   pass.outcome.retry_after = std::max(pass.outcome.retry_after, status.retry_after);
   pass.done(pass.outcome);
@@ -315,7 +283,7 @@ void Reconciler::remove_children(Pass pass) {
 
 void Reconciler::removed(Pass pass, const ApplyOutcome& outcome) {
   if (!outcome.complete) {
-    report_trouble(pass.job, outcome.trouble);
+    log_error(pass.job, outcome.error);
     pass.outcome.settled = false;
     pass.outcome.retry_after = std::max(pass.outcome.retry_after, outcome.retry_after);
   }
@@ -343,10 +311,10 @@ void Reconciler::take_news(const TrainingJob& job, const std::optional<PodNews>&
   options_.wake(job.meta.key());
 }
 
-void Reconciler::report_trouble(const TrainingJob& job, const std::string& trouble) {
-  if (!memory_of(job).trouble_log.opens(trouble, alarm_.now())) return;
+void Reconciler::log_error(const TrainingJob& job, const std::string& error) {
+  if (!memory_of(job).error_log.opens(error, alarm_.now())) return;
   spdlog::warn("job={} attempt={} msg=\"will try again\" error={}", to_string(job.meta.key()),
-               job.status.attempt, log_value(trouble));
+               job.status.attempt, log_value(error));
 }
 
 }  // namespace tj

@@ -10,11 +10,13 @@
 
 #include "operator/loop/alarm.h"
 #include "operator/loop/apply.h"
+#include "operator/loop/creation_gate.h"
 #include "operator/loop/event_outbox.h"
 #include "operator/loop/log_gate.h"
 #include "operator/loop/metrics.h"
 #include "operator/loop/pod_news.h"
 #include "operator/loop/progress_poller.h"
+#include "operator/loop/status_pace.h"
 #include "operator/loop/status_writer.h"
 #include "operator/loop/view.h"
 #include "operator/plan/plan.h"
@@ -42,12 +44,11 @@ class Reconciler {
  public:
   /// The events of a pod that waits without a reason are read at most so often.
   static constexpr std::chrono::seconds kAskInterval{30};
-  /// To decide about a gang of a thousand takes milliseconds, and each of its pods is news. A job
-  /// is left alone for so many times as long as the last decision took.
-  static constexpr int kRestFactor = 10;
-  /// Between two writes that only say that a run has moved, of all jobs.
-  static constexpr std::chrono::milliseconds kProgressTurn{1'000 /
-                                                           ProgressPoller::kWritesPerSecondMax};
+  /// To decide about a gang of a thousand takes milliseconds, and each of its pods is news. What
+  /// is decided about a job may take one part in so many of the time.
+  static constexpr int kDecisionShare = 50;
+  /// Gangs that are created side by side keep the requests in flight busy so many times.
+  static constexpr int kGateFactor = 4;
 
   using Done = std::function<void(PassOutcome)>;
   Reconciler(KubeApi& api, View& view, Alarm& alarm, Metrics& metrics, ReconcilerOptions options);
@@ -55,7 +56,7 @@ class Reconciler {
   /// At most one pass of a key at a time.
   void reconcile(const ObjectKey& key, Done done);
   /// A pass before would spend too much of the time on this job.
-  SteadyTime rests_until(const ObjectKey& key) const;
+  SteadyTime next_decision(const ObjectKey& key) const;
   /// Of no job is asked any more how it is doing.
   void stop() { poller_.stop(); }
   /// Jobs whose rank 0 is asked how it is doing.
@@ -65,16 +66,16 @@ class Reconciler {
   /// What may be lost at any time, at the cost of a request or a line in the log.
   struct Memory {
     std::string uid;
+    bool has_begun = false;
     std::optional<std::string> create_error;
     Refusal refusal = Refusal::denied;
-    SteadyTime rests_until{};
-    CountsPace counts_pace;
-    std::optional<SteadyTime> progress_turn;
+    SteadyTime next_decision{};
+    StatusPace::Job pace;
     std::optional<std::string> network_policy_hash;
     std::optional<TimePoint> awaits_cause_since;
     std::optional<PodNews> pod_news;
     std::optional<SteadyTime> asked_for_news;
-    LogGate trouble_log;
+    LogGate error_log;
   };
   struct Pass {
     TrainingJob job;
@@ -96,15 +97,13 @@ class Reconciler {
   Plan decide(const TrainingJob& job);
   Plan plan_from_view(const TrainingJob& job);
   void create_children(Pass pass);
-  std::chrono::milliseconds wait_to_write(const Pass& pass);
-  std::chrono::milliseconds wait_for_turn(const Pass& pass);
   void write_status(Pass pass);
-  void status_written(Pass pass, const StatusOutcome& status);
+  void status_written(Pass pass, StatusChange change, const StatusOutcome& status);
   void remove_children(Pass pass);
   void ask_for_news(const Pass& pass);
   void take_news(const TrainingJob& job, const std::optional<PodNews>& news);
   void announce(const Pass& pass);
-  void report_trouble(const TrainingJob& job, const std::string& trouble);
+  void log_error(const TrainingJob& job, const std::string& error);
 
   View& view_;
   Alarm& alarm_;
@@ -115,8 +114,8 @@ class Reconciler {
   EventOutbox events_;
   PodNewsReader news_reader_;
   ProgressPoller poller_;
-  SteadyTime next_progress_turn_{};
-  int creating_ = 0;                    // jobs whose children are being created
+  StatusPace pace_;
+  CreationGate gate_;
   std::map<ObjectKey, Memory> memory_;  // of jobs that are in the View
 };
 

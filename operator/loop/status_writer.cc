@@ -1,9 +1,9 @@
 #include "operator/loop/status_writer.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "operator/api/json.h"
+#include "operator/loop/status_pace.h"
 
 namespace tj {
 namespace {
@@ -11,53 +11,10 @@ namespace {
 StatusOutcome failure(const Error& error) {
   return {.result = StatusResult::failed,
           .retry_after = error.retry_after.value_or(std::chrono::milliseconds{0}),
-          .trouble = "status: " + describe(error)};
-}
-
-JobStatus without_what_moves(JobStatus status) {
-  status.message.clear();
-  status.ready_text.clear();
-  status.workers = {.desired = status.workers.desired};
-  status.troubled_ranks.clear();
-  status.succeeded_ranks.clear();
-  status.progress.reset();
-  status.last_checkpoint.reset();
-  for (Condition& condition : status.conditions) condition.message.clear();
-  return status;
+          .error = "status: " + describe(error)};
 }
 
 }  // namespace
-
-bool is_same_status(const JobStatus& left, const JobStatus& right) {
-  const TrainingJob nobody;
-  return left == right || status_patch(nobody, left) == status_patch(nobody, right);
-}
-
-bool is_urgent_change(const JobStatus& before, const JobStatus& after) {
-  // Who counts on the machines being free again waits for the last of them.
-  const bool is_empty_now = before.workers.active > 0 && after.workers.active == 0;
-  return is_empty_now || !(without_what_moves(before) == without_what_moves(after));
-}
-
-bool is_progress(const JobStatus& before, const JobStatus& after) {
-  return before.progress != after.progress || before.last_checkpoint != after.last_checkpoint;
-}
-
-std::chrono::milliseconds CountsPace::wait(SteadyTime now) const {
-  if (!written_ || now >= *written_ + interval_) return {};
-  return std::chrono::ceil<std::chrono::milliseconds>(*written_ + interval_ - now);
-}
-
-std::chrono::milliseconds CountsPace::wait_beside_creations(SteadyTime now) const {
-  if (!written_ || now >= *written_ + kBesideCreationsMax) return {};
-  const auto left = *written_ + kBesideCreationsMax - now;
-  return std::min(std::chrono::ceil<std::chrono::milliseconds>(left), kLookAgain);
-}
-
-void CountsPace::written(bool was_urgent, SteadyTime now) {
-  written_ = now;
-  interval_ = was_urgent ? kIntervalMin : std::min(interval_ * 2, kIntervalMax);
-}
 
 void StatusWriter::write(const TrainingJob& job, const JobStatus& status, Done done) {
   if (is_same_status(job.status, status)) return done({.result = StatusResult::unchanged});
@@ -101,7 +58,7 @@ void StatusWriter::look_again(const TrainingJob& job, const JobStatus& status, c
                          live->meta.generation == job.meta.generation &&
                          is_same_status(live->status, status);
     if (is_done) return done({.result = StatusResult::written});
-    done({.result = StatusResult::outdated, .trouble = "status: " + describe(why)});
+    done({.result = StatusResult::outdated, .error = "status: " + describe(why)});
   });
 }
 

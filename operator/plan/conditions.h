@@ -15,4 +15,7 @@ const Condition* find_invalid_spec(const JobStatus& status);
 /// It goes on, and SpecInvalid says so; the next change of the spec is held to the rules.
 bool may_break_rules(const TrainingJob& job);
 
+/// From having asked for workers to waiting for them: a step that follows by itself, and no news.
+bool is_on_its_way(const JobStatus& before, const JobStatus& after);
+
 }  // namespace tj

@@ -202,12 +202,18 @@ json make_pod(const TrainingJob& job, const CreatePod& action) {
 }
 
 json make_service(const TrainingJob& job) {
+  json annotations = json::object();
+  if (job.status.attempt == 0) {
+    annotations = {{names::kAnnotationWorldSize, std::to_string(world_size_of(job))},
+                   {names::kAnnotationTemplateHash, job.status.template_hash}};
+  }
   return {{"apiVersion", "v1"},
           {"kind", "Service"},
           {"metadata",
            {{"name", job.meta.name},
             {"namespace", job.meta.ns},
             {"labels", labels_of(job)},
+            {"annotations", std::move(annotations)},
             {"ownerReferences", json::array({owner_reference(job)})}}},
           {"spec",
            {{"clusterIP", "None"},

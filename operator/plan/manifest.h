@@ -22,7 +22,8 @@ std::string job_selector(const std::string& job_name);
 /// Kept off the nodes that the job's status excludes.
 nlohmann::json make_pod(const TrainingJob& job, const CreatePod& action);
 
-/// Headless, publishNotReadyAddresses, one port; named as the job.
+/// Headless, publishNotReadyAddresses, one port; named as the job. That of attempt 0 says in its
+/// annotations what the attempt's pods are made from (Service::first_attempt).
 nlohmann::json make_service(const TrainingJob& job);
 
 /// Lets only the job's own pods reach each other's ports, and operators in `operator_ns` the port

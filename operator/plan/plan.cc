@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "operator/plan/attempt.h"
 #include "operator/plan/backoff.h"
 #include "operator/plan/conditions.h"
 #include "operator/plan/excluded_nodes.h"
@@ -143,19 +144,6 @@ Plan plan_finished(const Observed& observed, const Gang& gang) {
   return plan;
 }
 
-/// The attempt ends without a failure: its pods are leftovers from now on, and the next attempt is
-/// recorded anew when it begins.
-void end_attempt(JobStatus& status) {
-  ++status.attempt;
-  status.world_size = 0;
-  status.template_hash.clear();
-  status.attempt_start_time.reset();
-  status.quick_restarts = 0;
-  status.running_time.reset();
-  status.troubled_ranks.clear();
-  status.succeeded_ranks.clear();
-}
-
 Plan plan_suspended(const Observed& observed, const Gang& gang) {
   Plan plan = plan_from(observed.job.status);
   count_into(plan.status, observed.job, gang);
@@ -187,7 +175,8 @@ void keep_network_policy(Plan& plan, const Observed& observed, bool is_beginning
   std::string& recorded = plan.status.network_policy_hash;
   const bool is_put = observed.network_policy_hash == wanted;
   // The policy of a gang that runs was put before its pods: by a version that put down no hash.
-  const bool is_taken_over = recorded.empty() && !is_beginning;
+  const bool has_status = observed.job.status.observed_generation > 0;
+  const bool is_taken_over = recorded.empty() && !is_beginning && has_status;
   if (is_put || is_taken_over) recorded = wanted;
   if (wanted.empty()) {
     if (!recorded.empty()) plan.actions.push_back(DeleteNetworkPolicy{});
@@ -276,29 +265,6 @@ Verdict judge_refusal(const Observed& observed, const Gang& gang) {
           reason_of(observed.refusal), *observed.create_error};
 }
 
-/// Fills in what is recorded of an attempt when it begins: its pods are made from that.
-void record_attempt(JobStatus& status, const Observed& observed) {
-  if (!status.start_time) status.start_time = observed.now;
-  if (!status.attempt_start_time) status.attempt_start_time = observed.now;
-  if (status.world_size == 0) status.world_size = observed.job.spec.worker_count;
-  // Of an earlier release, which did not say when it was.
-  if (!status.excluded_nodes.empty() && !status.last_exclusion_time) {
-    status.last_exclusion_time = observed.now;
-  }
-  // None yet, or one of another version of the operator: that is taken over, the gang runs on.
-  if (!is_comparable_hash(status.template_hash)) {
-    status.template_hash = template_hash(observed.job.spec);
-  }
-}
-
-bool is_other_than_recorded(const TrainingJob& job) {
-  const JobStatus& status = job.status;
-  const bool is_resized = status.world_size > 0 && status.world_size != job.spec.worker_count;
-  const bool is_remade =
-      is_comparable_hash(status.template_hash) && status.template_hash != template_hash(job.spec);
-  return is_resized || is_remade;
-}
-
 void begin_again(Plan& plan, const Observed& observed) {
   end_attempt(plan.status);
   record_attempt(plan.status, observed);
@@ -308,10 +274,14 @@ void begin_again_as_specified(Plan& plan, const Observed& observed) {
   const int before = plan.status.world_size;
   begin_again(plan, observed);
   const int now = plan.status.world_size;
-  const std::string what = before == now
-                               ? "the workers' template has changed"
-                               : "the number of workers was changed from " +
-                                     std::to_string(before) + " to " + std::to_string(now);
+  std::string what = "the workers' template has changed";
+  if (before == 0) {
+    what =
+        "the spec was changed, and the Service that said what the workers were made from is gone";
+  } else if (before != now) {
+    what = "the number of workers was changed from " + std::to_string(before) + " to " +
+           std::to_string(now);
+  }
   conclude(plan, {Phase::restarting, reason::kSpecChanged, what + "; all workers begin anew"},
            observed);
 }
@@ -407,7 +377,7 @@ Plan plan_active(const Observed& observed, const Gang& gang) {
     conclude(plan, *end, observed);
     return plan;
   }
-  if (is_other_than_recorded(observed.job)) {
+  if (is_other_than_recorded(observed.job) || is_record_lost(observed)) {
     begin_again_as_specified(plan, observed);
     return plan;
   }
@@ -477,6 +447,10 @@ bool is_behind_its_pods(const Observed& observed) {
 
 }  // namespace
 
+bool is_deletion(const Action& action) {
+  return std::holds_alternative<DeletePod>(action) || std::holds_alternative<DeleteJob>(action);
+}
+
 Plan plan_after_bug(const TrainingJob& job, const std::string& words, TimePoint now) {
   Plan plan = plan_from(job.status);
   const bool is_ours_to_tell = !is_managed_elsewhere(job) && !job.meta.deletion_time;
@@ -486,7 +460,9 @@ Plan plan_after_bug(const TrainingJob& job, const std::string& words, TimePoint 
   return plan;
 }
 
-Plan plan(const Observed& observed) {
+namespace {
+
+Plan plan_by_status(const Observed& observed) {
   const TrainingJob& job = observed.job;
   if (is_managed_elsewhere(job) || is_behind_its_pods(observed)) return plan_from(job.status);
   if (job.meta.deletion_time) return plan_leaving(observed);
@@ -495,6 +471,21 @@ Plan plan(const Observed& observed) {
   if (job.spec_error && !may_break_rules(job)) return plan_invalid(observed, gang);
   const bool stays_suspended = job.spec.run.suspend && !has_reached_its_end(job, gang);
   return stays_suspended ? plan_suspended(observed, gang) : plan_active(observed, gang);
+}
+
+Plan plan_by_record(const Observed& observed) {
+  if (!is_recorded_by_service(observed)) return plan_by_status(observed);
+  Observed as_recorded = observed;
+  record_by_service(as_recorded.job.status, observed);
+  return plan_by_status(as_recorded);
+}
+
+}  // namespace
+
+Plan plan(const Observed& observed) {
+  Plan next = plan_by_record(observed);
+  next.must_persist_first = must_persist_first(observed, next);
+  return next;
 }
 
 }  // namespace tj

@@ -54,6 +54,8 @@ struct Observed {
   /// Of the network policy that apply has put last (manifest.h), empty if it has taken it away;
   /// safe to lose. Policies are not watched.
   std::optional<std::string> network_policy_hash;
+  /// Children of this job were created before; safe to lose.
+  bool has_begun = false;
   /// What the plan before said; safe to lose, the wait then begins anew.
   std::optional<TimePoint> awaits_cause_since;
   /// Longer where many jobs run, so that their writes have a bound in sum.
@@ -99,6 +101,9 @@ struct PlannedEvent {
   bool operator==(const PlannedEvent&) const = default;
 };
 
+/// Something goes, as opposed to what is created.
+bool is_deletion(const Action& action);
+
 struct Plan {
   std::vector<Action> actions;  // what goes, then network policy, Service, pods by rank
   JobStatus status;             // what the status must be; written only if it differs
@@ -107,6 +112,7 @@ struct Plan {
   /// All workers that have failed blame a lost peer, whose own report is awaited since then, by
   /// our own clock: theirs may be fast or slow.
   std::optional<TimePoint> awaits_cause_since = std::nullopt;
+  bool must_persist_first = false;  // the status must be written before anything is done
   std::string ask_about = {};  // name of a pod whose events would say why it waits; empty: none
   bool operator==(const Plan&) const = default;
 };
@@ -119,9 +125,6 @@ Plan plan_after_bug(const TrainingJob& job, const std::string& words, TimePoint 
 
 /// Nodes decide something for this job: it has pods that have not ended.
 bool needs_nodes(const TrainingJob& job);
-
-/// From having asked for workers to waiting for them: a step that follows by itself, and no news.
-bool is_on_its_way(const JobStatus& before, const JobStatus& after);
 
 /// Another controller looks after this job (runPolicy.managedBy): nothing of it is ours to touch.
 bool is_managed_elsewhere(const TrainingJob& job);

@@ -57,10 +57,10 @@ struct Pending {
 RequestEnd failed() { return {.ok = false, .busy_for = {}}; }
 RequestEnd busy(std::chrono::milliseconds wait) { return {.ok = false, .busy_for = wait}; }
 
-TEST(Batch, doubles_its_width_with_each_good_round_up_to_the_bound) {
+TEST(Batch, takes_all_that_the_pace_allows_once_the_first_has_gone_well) {
   Pending pending(8);
   pending.run({.count = 40, .width_first = 1});
-  EXPECT_EQ(pending.rounds_to_the_end(), (std::vector<std::size_t>{1, 2, 4, 8, 8, 8, 8, 1}));
+  EXPECT_EQ(pending.rounds_to_the_end(), (std::vector<std::size_t>{1, 8, 8, 8, 8, 7}));
 }
 
 TEST(Batch, a_refusal_of_the_first_costs_one_request) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/loop/status_pace.h"
 #include "tests/loop/world.h"
 
 namespace tj {
@@ -37,7 +38,7 @@ TEST(NodeWatch, runs_while_a_job_has_pods_and_a_little_longer) {
   world.pass(5min);
   EXPECT_EQ(world.api().watch_count(Resource::nodes), 0);
   world.create_job("a", 1);
-  world.settle();
+  world.pass(StatusPace::kComingUpMax);
   EXPECT_EQ(world.api().watch_count(Resource::nodes), 1);
   world.start_pod("a-worker-0");
   world.end_pod("a-worker-0", 0);
@@ -46,7 +47,7 @@ TEST(NodeWatch, runs_while_a_job_has_pods_and_a_little_longer) {
   world.pass(10s);
   EXPECT_EQ(world.api().watch_count(Resource::nodes), 0);
   world.create_job("b", 1);
-  world.settle();
+  world.pass(StatusPace::kComingUpMax);
   EXPECT_EQ(world.api().watch_count(Resource::nodes), 1) << "and begins again";
 }
 

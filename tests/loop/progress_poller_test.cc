@@ -169,8 +169,8 @@ TEST(ProgressPoller, has_a_bound_on_questions_under_way) {
   bench.pass(0s, document(1));
   EXPECT_EQ(bench.source.asked, 1'000);
   EXPECT_EQ(bench.source.at_once_max, ProgressPoller::kAtOnceMax);
-  bench.pass(60s, document(1));
-  EXPECT_GE(bench.source.asked, 6'000);
+  bench.pass(600s, document(1));
+  EXPECT_GE(bench.source.asked, 6'000) << "as often as it may be told";
   EXPECT_LE(bench.source.asked, 8'000);
   for (int i = 0; i < 1'000; ++i)
     bench.poller.forget(Bench::job("j" + std::to_string(i)).meta.key());

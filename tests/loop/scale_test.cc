@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "operator/loop/reconciler.h"
-#include "operator/loop/status_writer.h"
+#include "operator/loop/status_pace.h"
 #include "tests/loop/world.h"
 
 namespace tj {
@@ -36,7 +36,7 @@ TEST(Scale, a_job_of_n_workers_costs_n_plus_1_creates_and_as_many_status_writes_
   EXPECT_EQ(small.creates, 11);
   EXPECT_EQ(large.creates, 201);
   EXPECT_NEAR(large.status_writes, small.status_writes, 1);
-  EXPECT_LE(large.status_writes, 11) << "its phases, and a count at 1, 3, 7, 15, 31 seconds";
+  EXPECT_LE(large.status_writes, 6) << "its phases, and a count at 4, 12, 28 seconds";
 }
 
 TEST(Scale, the_pods_of_one_job_go_before_the_counts_of_another) {
@@ -51,17 +51,20 @@ TEST(Scale, the_pods_of_one_job_go_before_the_counts_of_another) {
   world.create_job("slow", 2);
   world.settle();
   world.create_job("a", 8);
-  world.pass(CountsPace::kBesideCreationsMax - 1s);
+  world.pass(StatusPace::kBehindCreationsMax - 1s);
   EXPECT_EQ(world.pod_names().size(), 10u);
-  EXPECT_EQ(world.phase("a"), "Pending");
-  EXPECT_EQ(world.requests("patch trainingjobs"), 2) << "what each begins with";
+  EXPECT_EQ(world.phase("a"), "") << "what its pods are made from stands in its Service";
+  EXPECT_EQ(world.requests("patch trainingjobs"), 0);
   world.pass(1s);
-  EXPECT_EQ(world.phase("a"), "Starting") << "they don't wait for ever";
+  EXPECT_EQ(world.phase("a"), "Starting") << "it does not wait for ever";
   for (int rank = 0; rank < 8; ++rank) world.start_pod("a-worker-" + std::to_string(rank));
+  world.pass(StatusPace::kBehindCreationsMax);
+  EXPECT_EQ(world.phase("a"), "Running");
+  world.end_pod("a-worker-3", 1);
   world.settle();
-  EXPECT_EQ(world.phase("a"), "Running") << "what somebody waits for is told at once";
+  EXPECT_EQ(world.job("a")["status"]["attempt"], 1) << "a verdict does not wait";
   world.api().release_answers();
-  world.settle();
+  world.pass(StatusPace::kBehindCreationsMax);
   EXPECT_EQ(world.phase("slow"), "Starting");
 }
 
@@ -92,7 +95,7 @@ TEST(Scale, a_job_that_is_long_to_decide_about_is_not_decided_about_at_each_news
   }
   is_slow = false;
   const auto taken = world.steady_now() + spent - began;
-  EXPECT_LE((passes(world) - before) * Reconciler::kRestFactor * 1ms, taken + 20ms)
+  EXPECT_LE((passes(world) - before) * Reconciler::kDecisionShare * 1ms, taken + 20ms)
       << "each decision has taken a millisecond at least";
   world.pass(1min);
   EXPECT_EQ(world.job("a")["status"]["ready"], "99/100");
@@ -134,56 +137,6 @@ TEST(Scale, deletions_obey_a_busy_server_as_well) {
   world.pass(1min);
   EXPECT_TRUE(world.pod_names().empty());
   EXPECT_EQ(world.requests("delete pods"), 23);
-}
-
-TEST(CountsPace, doubles_the_wait_with_each_write_that_only_counts) {
-  CountsPace pace;
-  SteadyTime now{1h};
-  EXPECT_EQ(pace.wait(now), 0ms) << "the first is not kept waiting";
-  std::vector<std::chrono::milliseconds> waits;
-  for (int write = 0; write < 9; ++write) {
-    pace.written(write == 0, now);
-    waits.push_back(pace.wait(now));
-    now += waits.back();
-    EXPECT_EQ(pace.wait(now), 0ms);
-  }
-  EXPECT_EQ(waits,
-            (std::vector<std::chrono::milliseconds>{1s, 2s, 4s, 8s, 16s, 32s, 60s, 60s, 60s}));
-  pace.written(true, now);
-  EXPECT_EQ(pace.wait(now), 1s);
-}
-
-TEST(CountsPace, lets_the_pods_of_others_go_first_for_a_while) {
-  CountsPace pace;
-  const SteadyTime now{1h};
-  EXPECT_EQ(pace.wait_beside_creations(now), 0ms) << "nothing has been said of it yet";
-  pace.written(true, now);
-  EXPECT_EQ(pace.wait_beside_creations(now), CountsPace::kLookAgain);
-  EXPECT_EQ(pace.wait_beside_creations(now + 9'900ms), 100ms);
-  EXPECT_EQ(pace.wait_beside_creations(now + CountsPace::kBesideCreationsMax), 0ms);
-}
-
-TEST(UrgentChange, is_whatever_somebody_waits_for) {
-  JobStatus before;
-  before.phase = Phase::running;
-  before.workers = {.desired = 4, .active = 4};
-  before.conditions = {{.type = "Running", .status = true}};
-  const auto urgent = [&](auto change) {
-    JobStatus after = before;
-    change(after);
-    return is_urgent_change(before, after);
-  };
-  EXPECT_FALSE(urgent([](JobStatus& s) { s.workers.ready = 3; }));
-  EXPECT_FALSE(urgent([](JobStatus& s) { s.message = "waiting for 1 of 4"; }));
-  EXPECT_FALSE(urgent([](JobStatus& s) { s.troubled_ranks = {{.rank = 1}}; }));
-  EXPECT_FALSE(urgent([](JobStatus& s) { s.conditions[0].message = "other words"; }));
-  EXPECT_FALSE(urgent([](JobStatus& s) { s.workers.active = 1; }));
-  EXPECT_TRUE(urgent([](JobStatus& s) { s.workers.active = 0; })) << "a queue waits for the quota";
-  EXPECT_TRUE(urgent([](JobStatus& s) { s.phase = Phase::failed; }));
-  EXPECT_TRUE(urgent([](JobStatus& s) { s.conditions[0].status = false; }));
-  EXPECT_TRUE(urgent([](JobStatus& s) { s.restarts = 1; }));
-  EXPECT_TRUE(urgent([](JobStatus& s) { s.excluded_nodes = {"n"}; }));
-  EXPECT_TRUE(urgent([](JobStatus& s) { s.observed_generation = 2; }));
 }
 
 }  // namespace

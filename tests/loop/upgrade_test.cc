@@ -50,18 +50,18 @@ class Upgrade : public testing::Test {
 
 TEST_F(Upgrade, of_the_operator_writes_nothing_but_statuses) {
   world_.start_controller();
-  world_.settle();
+  world_.pass(1s);
   EXPECT_EQ(world_.writes(), world_.requests("patch trainingjobs")) << "only statuses";
   EXPECT_LE(world_.writes(), static_cast<int>(recorded_jobs().size())) << "each of them once";
   const int writes = world_.writes();
   world_.restart_controller();
-  world_.settle();
+  world_.pass(1s);
   EXPECT_EQ(world_.writes(), writes) << "what was taken over is not taken over again";
 }
 
 TEST_F(Upgrade, of_the_operator_changes_nothing_in_the_life_of_a_job) {
   world_.start_controller();
-  world_.settle();
+  world_.pass(1s);
   for (const json& job : recorded_jobs()) {
     json before = job["status"];
     json after = status(job);
@@ -93,11 +93,11 @@ TEST_F(Upgrade, in_the_middle_of_a_restart_goes_on_with_it) {
 
 TEST_F(Upgrade, leaves_a_change_of_the_spec_what_it_was) {
   world_.start_controller();
-  world_.settle();
+  world_.pass(1s);
   const json resized{{"spec", {{"replicaSpecs", {{"Worker", {{"replicas", 4}}}}}}}};
   ASSERT_TRUE(
       world_.objects().patch(Resource::training_jobs, {"default", "running"}, resized).ok());
-  world_.settle();
+  world_.pass(1s);
   EXPECT_EQ(world_.job("running")["status"]["attempt"], 1);
   EXPECT_EQ(world_.job("running")["status"]["worldSize"], 4);
 }
@@ -107,7 +107,7 @@ TEST_F(Upgrade, with_a_rule_that_a_job_breaks_lets_it_run_and_says_so) {
   ASSERT_TRUE(world_.objects().patch(Resource::training_jobs, {"default", "running"}, broken).ok());
   const auto pods = world_.pod_names();
   world_.start_controller();
-  world_.settle();
+  world_.pass(1s);
   const json seen = world_.job("running");
   EXPECT_EQ(seen["status"]["phase"], "Running");
   EXPECT_EQ(seen["status"]["attempt"], 0);

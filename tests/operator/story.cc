@@ -6,6 +6,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
+#include "operator/api/json.h"
 #include "operator/plan/manifest.h"
 
 namespace tj {
@@ -316,12 +319,8 @@ std::string Story::settle() {
 }
 
 void Story::carry_out(const Plan& next) {
-  const JobStatus& before = world_.job.status;
-  // As the loop does: an attempt is on record before its first pod is made.
-  const bool begins = before.start_time != next.status.start_time ||
-                      before.attempt != next.status.attempt ||
-                      before.world_size != next.status.world_size;
-  if (crashes_ && begins) {
+  // As the loop does: what the actions rest on is written before.
+  if (crashes_ && next.must_persist_first && !(next.status == world_.job.status)) {
     world_.job.status = next.status;
     return;
   }
@@ -330,14 +329,14 @@ void Story::carry_out(const Plan& next) {
     const bool is_there =
         is_policy(action) && world_.network_policy_hash == network_policy_hash(world_.job);
     if (is_there) continue;
-    apply(action);
+    apply(action, next.status);
     const bool took_effect = !world_.create_error;
     if (crashes_ && took_effect) return;
   }
   if (!world_.job.meta.name.empty()) world_.job.status = next.status;
 }
 
-void Story::apply(const Action& action) {
+void Story::apply(const Action& action, const JobStatus& record) {
   if (const auto* remove = std::get_if<DeletePod>(&action)) {
     const auto is_it = [&](const Pod& each) { return each.meta.uid == remove->uid; };
     if (remove->force) {
@@ -361,9 +360,11 @@ void Story::apply(const Action& action) {
   world_.refusal = refusal_kind_;
   if (refusal_) return;
   if (const auto* create = std::get_if<CreatePod>(&action)) return create_pod(*create);
-  world_.service =
-      Service{.meta = {.name = world_.job.meta.name, .controller_uid = world_.job.meta.uid},
-              .job_name = world_.job.meta.name};
+  TrainingJob recorded = world_.job;
+  recorded.status = record;
+  nlohmann::json object = make_service(recorded);
+  object["metadata"]["creationTimestamp"] = format_time(world_.now);
+  world_.service = trim_service(object).value();
 }
 
 void Story::create_pod(const CreatePod& action) {

@@ -65,7 +65,8 @@ class Story {
   void add_rule(const Words& words);
   std::string settle();
   void carry_out(const Plan& plan);
-  void apply(const Action& action);
+  /// `record`: what a Service says of its attempt.
+  void apply(const Action& action, const JobStatus& record);
   void create_pod(const CreatePod& action);
   Pod& pod(const std::string& rank);
 
