@@ -4,6 +4,7 @@
 
 #include "contract/launch_env.h"
 #include "operator/api/pod_json.h"
+#include "operator/api/policy_fields.h"
 #include "operator/api/read.h"
 #include "operator/api/spec_json.h"
 #include "operator/api/status_json.h"
@@ -21,12 +22,10 @@ std::string annotation_of(const json& object, const char* annotation) {
   return string_at(object_at(object_at(object, "metadata"), "annotations"), annotation);
 }
 
-constexpr int kWorkersMax = 10'000;  // of validate_policy.h
-
 std::optional<AttemptRecord> first_attempt_of(const json& service) {
   const auto world_size =
-      parse_int(names::kAnnotationWorldSize, annotation_of(service, names::kAnnotationWorldSize), 1,
-                kWorkersMax);
+      parse_int(names::kAnnotationWorldSize, annotation_of(service, names::kAnnotationWorldSize),
+                static_cast<int>(field::kWorkers.min), static_cast<int>(field::kWorkers.max));
   std::string hash = annotation_of(service, names::kAnnotationTemplateHash);
   if (!world_size || hash.empty()) return std::nullopt;
   return AttemptRecord{*world_size, std::move(hash)};

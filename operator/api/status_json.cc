@@ -4,13 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include "contract/outcome.h"
+#include "operator/api/policy_fields.h"
 #include "operator/api/read.h"
 
 namespace tj {
 namespace {
 using namespace read;
-
-constexpr int kWorkersMax = 10'000;
 
 json time_or_null(const std::optional<TimePoint>& time) {
   return time ? json(format_time(*time)) : json(nullptr);
@@ -188,7 +187,7 @@ JobStatus status_from_json(const json& object) {
           .message = string_at(object, "message"),
           .observed_generation = number_at<long long>(object, "observedGeneration"),
           .attempt = count_at(object, "attempt"),
-          .world_size = count_at(object, "worldSize", kWorkersMax),
+          .world_size = count_at(object, "worldSize", static_cast<int>(field::kWorkers.max)),
           .template_hash = string_at(object, "templateHash"),
           .attempt_start_time = time_at(object, "attemptStartTime"),
           .running_time = time_at(object, "runningTime"),
@@ -199,7 +198,7 @@ JobStatus status_from_json(const json& object) {
           .quick_restarts = number_at(object, "quickRestarts"),
           .furthest_step = maybe_number_at<long long>(object, "furthestStep"),
           .node_failures = list_at(object, "nodeFailures", node_failures_from_json),
-          .excluded_nodes = list_at(object, "excludedNodes", text_of),
+          .excluded_nodes = list_at(object, "excludedNodes", read::text_of),
           .last_exclusion_time = time_at(object, "lastExclusionTime"),
           .troubled_ranks = list_at(object, "troubledRanks", troubled_rank_from_json),
           .succeeded_ranks = RankSet::parse(string_at(object, "succeededRanks")),

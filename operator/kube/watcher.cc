@@ -66,8 +66,7 @@ Result<StreamEvent> parse_event(const std::string& line) {
     return malformed("not a watch event: " +
                      std::string(utf8_prefix(with_invalid_utf8_replaced(line), 200)));
   }
-  StreamEvent result{.type = string_at(event, "type"), .object = std::move(event["object"])};
-  return result;
+  return StreamEvent{.type = string_at(event, "type"), .object = std::move(event["object"])};
 }
 
 /// The next of a sequence of numbers that look random (Steele et al., SplitMix, 32 bits).

@@ -31,19 +31,17 @@ class Applier {
  public:
   using Done = std::function<void(ApplyOutcome)>;
 
-  /// Network policies let operators in `operator_ns` in.
+  /// Network policies let operators in `operator_ns` in. `worker_created` is called with the job
+  /// whenever one of its pods is there or was refused.
   Applier(KubeApi& api, View& view, Alarm& alarm, int requests_in_flight_max,
-          std::string operator_ns)
+          std::string operator_ns, std::function<void(const ObjectKey& job)> worker_created)
       : api_(api),
         view_(view),
         alarm_(alarm),
         pace_(static_cast<std::size_t>(requests_in_flight_max)),
-        operator_ns_(std::move(operator_ns)) {}
+        operator_ns_(std::move(operator_ns)),
+        worker_created_(std::move(worker_created)) {}
 
-  /// Called with the job whenever one of its pods is there or was refused.
-  void on_worker_created(std::function<void(const ObjectKey& job)> told) {
-    worker_created_ = std::move(told);
-  }
   /// The network policy, the Service, then the pods, the first alone, until the job is another
   /// one than it was. Deletions in `actions` are not touched.
   void create(const TrainingJob& job, const std::vector<Action>& actions, Done done);
@@ -77,8 +75,8 @@ class Applier {
   View& view_;
   Alarm& alarm_;
   Pace pace_;
-  std::function<void(const ObjectKey& job)> worker_created_ = [](const ObjectKey&) {};
   std::string operator_ns_;
+  std::function<void(const ObjectKey& job)> worker_created_;
 };
 
 }  // namespace tj

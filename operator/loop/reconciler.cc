@@ -21,10 +21,6 @@ int count_creations(const Plan& plan) {
       [](const Action& action) { return std::holds_alternative<CreatePod>(action); }));
 }
 
-bool has_deletions(const Plan& plan) {
-  return std::any_of(plan.actions.begin(), plan.actions.end(), is_deletion);
-}
-
 bool has_network_policy(const Plan& plan) {
   return std::any_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
     return std::holds_alternative<PutNetworkPolicy>(action) ||
@@ -78,14 +74,13 @@ Reconciler::Reconciler(KubeApi& api, View& view, Alarm& alarm, Metrics& metrics,
       alarm_(alarm),
       metrics_(metrics),
       options_(std::move(options)),
-      applier_(api, view, alarm, options_.requests_in_flight_max, options_.operator_ns),
+      applier_(api, view, alarm, options_.requests_in_flight_max, options_.operator_ns,
+               [this](const ObjectKey& job) { gate_.created_one(job); }),
       status_writer_(api, view),
       events_(api, alarm),
       news_reader_(api),
       poller_(options_.progress, alarm, metrics, options_.wake),
-      gate_(options_.requests_in_flight_max * kGateFactor, options_.wake) {
-  applier_.on_worker_created([this](const ObjectKey& job) { gate_.created_one(job); });
-}
+      gate_(options_.requests_in_flight_max * kGateFactor, options_.wake) {}
 
 void Reconciler::reconcile(const ObjectKey& key, Done done) {
   const TrainingJob* job = view_.jobs().find(key);
@@ -115,6 +110,7 @@ void Reconciler::end_after_bug(const ObjectKey& key, const Done& done, const std
               .plan = plan_after_bug(*job, words, options_.now()),
               .outcome = {.settled = false},
               .done = done};
+    if (is_same_status(job->status, pass.plan.status)) return done(pass.outcome);
     status_writer_.write(*job, pass.plan.status, [this, pass](const StatusOutcome& status) {
       if (status.result == StatusResult::written) (void)bug_in([&] { announce(pass); });
       pass.done(pass.outcome);
@@ -229,10 +225,8 @@ void Reconciler::write_status(Pass pass) {
   const StatusChange change =
       change_between(pass.job.status, pass.plan.status, has_consequence(pass.plan));
   const auto wait = pace_.wait(memory_of(pass.job).pace, change, alarm_.now());
-  if (wait.count() > 0) {
-    requeue_by(pass.outcome, wait);
-    return remove_children(std::move(pass));
-  }
+  if (wait.count() > 0) requeue_by(pass.outcome, wait);
+  if (wait.count() > 0 || change == StatusChange::none) return remove_children(std::move(pass));
   const TrainingJob job = pass.job;
   const JobStatus status = pass.plan.status;
   status_writer_.write(job, status,
@@ -244,7 +238,6 @@ void Reconciler::write_status(Pass pass) {
 
 void Reconciler::status_written(Pass pass, StatusChange change, const StatusOutcome& status) {
   switch (status.result) {
-    case StatusResult::unchanged: return remove_children(std::move(pass));
     case StatusResult::written:
       pace_.written(memory_of(pass.job).pace, change, alarm_.now());
       metrics_.count_status(pass.job.status, pass.plan.status);

@@ -1,7 +1,6 @@
 #include "operator/loop/status_pace.h"
 
 #include <algorithm>
-
 #include <nlohmann/json.hpp>
 
 #include "operator/api/status_json.h"

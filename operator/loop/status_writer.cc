@@ -17,7 +17,6 @@ StatusOutcome failure(const Error& error) {
 }  // namespace
 
 void StatusWriter::write(const TrainingJob& job, const JobStatus& status, Done done) {
-  if (is_same_status(job.status, status)) return done({.result = StatusResult::unchanged});
   Request request{.verb = Verb::patch_status,
                   .resource = Resource::training_jobs,
                   .ns = job.meta.ns,

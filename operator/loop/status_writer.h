@@ -1,5 +1,5 @@
-// Writes a job's status through the subresource: only if it differs, guarded by the resourceVersion
-// that the decision was made from, and never blindly again after a conflict.
+// Writes a job's status through the subresource, guarded by the resourceVersion that the decision
+// was made from, and never blindly again after a conflict.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -13,7 +13,6 @@
 namespace tj {
 
 enum class StatusResult {
-  unchanged,
   written,
   job_gone,  // says the server
   outdated,  // somebody else wrote first: decide again, from what the View knows now
@@ -31,6 +30,7 @@ class StatusWriter {
   using Done = std::function<void(StatusOutcome)>;
 
   StatusWriter(KubeApi& api, View& view) : api_(api), view_(view) {}
+  /// `status` differs from the job's.
   void write(const TrainingJob& job, const JobStatus& status, Done done);
 
  private:

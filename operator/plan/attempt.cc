@@ -18,10 +18,6 @@ bool has_not_begun(const TrainingJob& job) {
   return job.status.attempt == 0 && !job.status.start_time && !is_terminal(job.status.phase);
 }
 
-bool has_deletions(const Plan& plan) {
-  return std::any_of(plan.actions.begin(), plan.actions.end(), is_deletion);
-}
-
 bool creates_service(const Plan& plan) {
   return std::any_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
     return std::holds_alternative<CreateService>(action);

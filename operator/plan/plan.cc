@@ -445,23 +445,6 @@ bool is_behind_its_pods(const Observed& observed) {
   });
 }
 
-}  // namespace
-
-bool is_deletion(const Action& action) {
-  return std::holds_alternative<DeletePod>(action) || std::holds_alternative<DeleteJob>(action);
-}
-
-Plan plan_after_bug(const TrainingJob& job, const std::string& words, TimePoint now) {
-  Plan plan = plan_from(job.status);
-  const bool is_ours_to_tell = !is_managed_elsewhere(job) && !job.meta.deletion_time;
-  if (!is_ours_to_tell || is_terminal(job.status.phase)) return plan;
-  conclude(plan, {job.status.phase, reason::kInternalError, words},
-           Observed{.job = job, .now = now, .create_error = words});
-  return plan;
-}
-
-namespace {
-
 Plan plan_by_status(const Observed& observed) {
   const TrainingJob& job = observed.job;
   if (is_managed_elsewhere(job) || is_behind_its_pods(observed)) return plan_from(job.status);
@@ -473,17 +456,34 @@ Plan plan_by_status(const Observed& observed) {
   return stays_suspended ? plan_suspended(observed, gang) : plan_active(observed, gang);
 }
 
-Plan plan_by_record(const Observed& observed) {
-  if (!is_recorded_by_service(observed)) return plan_by_status(observed);
-  Observed as_recorded = observed;
-  record_by_service(as_recorded.job.status, observed);
-  return plan_by_status(as_recorded);
-}
-
 }  // namespace
 
+bool is_deletion(const Action& action) {
+  return std::holds_alternative<DeletePod>(action) || std::holds_alternative<DeleteJob>(action);
+}
+
+bool has_deletions(const Plan& plan) {
+  return std::any_of(plan.actions.begin(), plan.actions.end(), is_deletion);
+}
+
+Plan plan_after_bug(const TrainingJob& job, const std::string& words, TimePoint now) {
+  Plan plan = plan_from(job.status);
+  const bool is_ours_to_tell = !is_managed_elsewhere(job) && !job.meta.deletion_time;
+  if (!is_ours_to_tell || is_terminal(job.status.phase)) return plan;
+  conclude(plan, {job.status.phase, reason::kInternalError, words},
+           Observed{.job = job, .now = now, .create_error = words});
+  return plan;
+}
+
 Plan plan(const Observed& observed) {
-  Plan next = plan_by_record(observed);
+  Plan next;
+  if (is_recorded_by_service(observed)) {
+    Observed as_recorded = observed;
+    record_by_service(as_recorded.job.status, observed);
+    next = plan_by_status(as_recorded);
+  } else {
+    next = plan_by_status(observed);
+  }
   next.must_persist_first = must_persist_first(observed, next);
   return next;
 }

@@ -116,6 +116,7 @@ struct Plan {
   std::string ask_about = {};  // name of a pod whose events would say why it waits; empty: none
   bool operator==(const Plan&) const = default;
 };
+bool has_deletions(const Plan& plan);
 
 Plan plan(const Observed& observed);
 

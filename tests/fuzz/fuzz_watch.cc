@@ -20,8 +20,7 @@ std::vector<std::string> lines_of(std::string_view text, std::size_t piece_bytes
   return lines;
 }
 
-void take(tj::Cache<tj::Pod>& cache, const std::string& object, bool erases) {
-  const json document = json::parse(object);  // throws if the watcher let something else through
+void take(tj::Cache<tj::Pod>& cache, const json& document, bool erases) {
   (void)tj::trim_node(document);
   (void)tj::trim_service(document);
   (void)tj::job_from_json(document);
@@ -37,9 +36,11 @@ void take(tj::Cache<tj::Pod>& cache, const std::string& object, bool erases) {
 void apply(tj::Cache<tj::Pod>& cache, const tj::WatchStep& step) {
   for (const auto& delta : step.deltas) {
     if (const auto* page = std::get_if<tj::Replace>(&delta))
-      for (const auto& object : page->objects) take(cache, object, false);
-    if (const auto* put = std::get_if<tj::Upsert>(&delta)) take(cache, put->object->dump(), false);
-    if (const auto* gone = std::get_if<tj::Erase>(&delta)) take(cache, gone->object->dump(), true);
+      for (const auto& object : page->objects)
+        take(cache, json::parse(object),
+             false);  // throws if the watcher let something else through
+    if (const auto* put = std::get_if<tj::Upsert>(&delta)) take(cache, *put->object, false);
+    if (const auto* gone = std::get_if<tj::Erase>(&delta)) take(cache, *gone->object, true);
   }
 }
 

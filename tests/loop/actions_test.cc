@@ -21,7 +21,7 @@ TEST(Actions, a_pod_that_can_not_be_made_is_a_refusal_and_no_crash) {
   TrainingJob job = *view.jobs().find({"default", "a"});
   job.status.excluded_nodes = {"\xff"};  // no JSON holds it
   Alarm alarm(world.loop(), [&] { return world.steady_now(); });
-  Applier applier(world.api(), view, alarm, 1, "");
+  Applier applier(world.api(), view, alarm, 1, "", [](const ObjectKey&) {});
   std::optional<ApplyOutcome> seen;
   applier.create(job, {CreatePod{.worker_index = 0, .attempt = 0}},
                  [&](const ApplyOutcome& outcome) { seen = outcome; });

@@ -28,8 +28,8 @@ kind: KubeSchedulerConfiguration
 clientConnection: {{kubeconfig: {kubeconfig}, qps: {rate}, burst: {rate}}}
 leaderElection: {{leaderElect: false}}
 """
-# Who wrote what: one short line for each write, nothing of its body.
 POD_ADDRESSES = "198.18.0.0/15"  # for benchmarks (RFC 2544): nobody has them, and nobody is asked there
+# Who wrote what: one short line for each write, nothing of its body.
 AUDIT_POLICY = """apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]

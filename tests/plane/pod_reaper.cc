@@ -21,9 +21,7 @@ using nlohmann::json;
 constexpr std::size_t kAtOnceMax = 16;
 
 /// The removal of a pod that is on its way out of a node.
-std::optional<Request> removal(const std::string& object) {
-  if (object.find("\"deletionTimestamp\"") == std::string::npos) return std::nullopt;
-  const json pod = json::parse(object);
+std::optional<Request> removal(const json& pod) {
   const json& meta = pod.at("metadata");
   if (!meta.contains("deletionTimestamp")) return std::nullopt;
   const json options{{"kind", "DeleteOptions"},
@@ -44,14 +42,14 @@ int run(const KubeConfig& config) {
   Alarm alarm(loop, std::chrono::steady_clock::now);
   // A pod that has gone meanwhile needs no removal: answers are not looked at.
   TrackedApi window(api, kAtOnceMax);
-  const auto look = [&](const std::string& object) {
-    if (auto request = removal(object))
+  const auto look = [&](const json& pod) {
+    if (auto request = removal(pod))
       window.send(*std::move(request), [](const Result<std::string>&) {});
   };
   const auto learn = [&](const WatchDelta& delta) {
-    if (const auto* upsert = std::get_if<Upsert>(&delta)) look(upsert->object->dump());
+    if (const auto* upsert = std::get_if<Upsert>(&delta)) look(*upsert->object);
     if (const auto* list = std::get_if<Replace>(&delta)) {
-      for (const std::string& object : list->objects) look(object);
+      for (const std::string& object : list->objects) look(json::parse(object));
     }
   };
   WatchDriver watch(api, alarm, {.resource = Resource::pods, .ns = "", .label_selector = ""},
