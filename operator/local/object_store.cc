@@ -242,12 +242,9 @@ void ObjectStore::forget_before(std::uint64_t version) {
                 [&](const auto& entry) { return entry.second.version < compacted_version_; });
 }
 
-std::vector<Json> ObjectStore::objects(Resource resource, const std::string& ns,
-                                       const std::string& label_selector) const {
-  const auto found = list_begin(resource, {ns, label_selector, ""});
-  std::vector<Json> result;
-  for (const ObjectPtr& object : found.value()) result.push_back(*object);
-  return result;
+ObjectList ObjectStore::objects(Resource resource, const std::string& ns,
+                                const std::string& label_selector) const {
+  return ObjectList(list_begin(resource, {ns, label_selector, ""}).value());
 }
 
 Result<std::vector<ObjectPtr>> ObjectStore::list_begin(Resource resource,
@@ -263,9 +260,11 @@ Result<std::vector<ObjectPtr>> ObjectStore::list_begin(Resource resource,
       return failure(Code::forbidden, resource, {ns, ""}, "field label not supported: " + name);
   }
   std::vector<ObjectPtr> found;
-  for (const auto& [key, object] : objects_) {
+  for (auto entry = objects_.lower_bound({resource, {ns, ""}}); entry != objects_.end(); ++entry) {
+    const auto& [key, object] = *entry;
     const bool in_scope = key.first == resource && (ns.empty() || key.second.ns == ns);
-    if (!in_scope || !labels->matches(labels_of(*object))) continue;
+    if (!in_scope) break;
+    if (!labels->matches(labels_of(*object))) continue;
     if (fields->matches(fields_of(resource, *object))) found.push_back(object);
   }
   return found;

@@ -4,6 +4,8 @@
 // asynchronous seam, watches and faults around it. Not modelled: finalizers, foreground deletion,
 // server-side apply.
 #pragma once
+#include <boost/iterator/indirect_iterator.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -11,6 +13,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "contract/result.h"
@@ -21,6 +24,20 @@
 namespace tj {
 
 using ObjectPtr = std::shared_ptr<const nlohmann::json>;
+
+/// Objects as they were when it was made; nothing is copied.
+class ObjectList {
+ public:
+  explicit ObjectList(std::vector<ObjectPtr> objects) : objects_(std::move(objects)) {}
+  auto begin() const { return boost::make_indirect_iterator(objects_.begin()); }
+  auto end() const { return boost::make_indirect_iterator(objects_.end()); }
+  const nlohmann::json& operator[](std::size_t index) const { return *objects_.at(index); }
+  std::size_t size() const { return objects_.size(); }
+  bool empty() const { return objects_.empty(); }
+
+ private:
+  std::vector<ObjectPtr> objects_;
+};
 
 enum class ChangeType { added, modified, deleted };
 
@@ -91,8 +108,8 @@ class ObjectStore {
 
   /// All objects, in order of namespace and name; an empty `ns` means all. Aborts on a selector it
   /// can't read.
-  std::vector<Json> objects(Resource resource, const std::string& ns = "",
-                            const std::string& label_selector = "") const;
+  ObjectList objects(Resource resource, const std::string& ns = "",
+                     const std::string& label_selector = "") const;
   /// GET of a collection: one page, consistent with the first page of its continue token.
   Result<Json> list(Resource resource, const Selection& selection,
                     const std::string& continue_token);

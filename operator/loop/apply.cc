@@ -60,15 +60,6 @@ bool is_unlabelled(const std::string& body, const std::string& job_uid,
   return pod && pod->meta.controller_uid == job_uid && pod->job_name != job_name;
 }
 
-template <typename T>
-std::vector<T> select(const std::vector<Action>& actions) {
-  std::vector<T> selected;
-  for (const Action& action : actions) {
-    if (const auto* match = std::get_if<T>(&action)) selected.push_back(*match);
-  }
-  return selected;
-}
-
 }  // namespace
 
 /// A pause that the server asks for is the batch's affair, and no outcome.
@@ -95,7 +86,7 @@ void Applier::run(const BatchSize& size, StartChild start, Done done) {
   });
 }
 
-void Applier::create(const TrainingJob& job, const std::vector<Action>& actions, Done done) {
+void Applier::create(const TrainingJob& job, const Actions& actions, Done done) {
   std::vector<Child> first;
   const auto add = [&](Resource resource, std::function<json()> make) {
     first.push_back({.resource = resource,
@@ -103,17 +94,17 @@ void Applier::create(const TrainingJob& job, const std::vector<Action>& actions,
                      .job_uid = job.meta.uid,
                      .make = std::move(make)});
   };
-  if (!select<PutNetworkPolicy>(actions).empty()) {
+  if (has_any<PutNetworkPolicy>(actions)) {
     add(Resource::network_policies,
         [job, ns = operator_ns_] { return make_network_policy(job, ns); });
   }
-  if (!select<DeleteNetworkPolicy>(actions).empty()) {
+  if (has_any<DeleteNetworkPolicy>(actions)) {
     first.push_back({.resource = Resource::network_policies,
                      .key = job.meta.key(),
                      .job_uid = job.meta.uid,
                      .is_unwanted = true});
   }
-  if (!select<CreateService>(actions).empty()) {
+  if (has_any<CreateService>(actions)) {
     add(Resource::services, [job] { return make_service(job); });
   }
   create_in_turn(std::move(first),
@@ -278,9 +269,9 @@ void Applier::change_policy(Verb verb, const ObjectKey& key, const json& body, c
   });
 }
 
-void Applier::remove(const TrainingJob& job, const std::vector<Action>& actions, Done done) {
+void Applier::remove(const TrainingJob& job, const Actions& actions, Done done) {
   auto pods = select<DeletePod>(actions);
-  const bool ends_job = !select<DeleteJob>(actions).empty();
+  const bool ends_job = has_any<DeleteJob>(actions);
   const BatchSize size{.count = pods.size(), .width_first = pods.size() + 1};
   const auto start = [this, ns = job.meta.ns, pods = std::move(pods)](std::size_t index,
                                                                       const Done& ended) {

@@ -44,9 +44,9 @@ class Applier {
 
   /// The network policy, the Service, then the pods, the first alone, until the job is another
   /// one than it was. Deletions in `actions` are not touched.
-  void create(const TrainingJob& job, const std::vector<Action>& actions, Done done);
+  void create(const TrainingJob& job, const Actions& actions, Done done);
   /// The deletions in `actions`: pods in parallel, then the job.
-  void remove(const TrainingJob& job, const std::vector<Action>& actions, Done done);
+  void remove(const TrainingJob& job, const Actions& actions, Done done);
 
  private:
   struct Child {

@@ -32,8 +32,18 @@ std::optional<PodNews> newest_warning(const std::string& event_list, const std::
   return PodNews{pod_uid, string_at(*newest, "reason"), string_at(*newest, "message")};
 }
 
-void PodNewsReader::ask(const Pod& pod, Done done) {
+std::optional<PodNews> PodNewsReader::of(const ObjectMeta& job) const {
+  const auto found = jobs_.find(job.key());
+  const bool is_known = found != jobs_.end() && found->second.uid == job.uid;
+  return is_known ? found->second.news : std::nullopt;
+}
+
+void PodNewsReader::ask(const ObjectMeta& job, const Pod& pod) {
   if (in_flight_ >= kAsksInFlightMax) return;
+  Job& asking = jobs_[job.key()];
+  if (asking.uid != job.uid) asking = {.uid = job.uid, .news = {}};
+  if (alarm_.now() < asking.next_ask) return;
+  asking.next_ask = alarm_.now() + kAskInterval;
   ++in_flight_;
   Request request{.verb = Verb::list,
                   .resource = Resource::events,
@@ -42,10 +52,18 @@ void PodNewsReader::ask(const Pod& pod, Done done) {
                                     ",involvedObject.uid=" + pod.meta.uid + ",type=Warning",
                   .limit = kEventsMax};
   api_.send(std::move(request),
-            [this, uid = pod.meta.uid, done = std::move(done)](const Result<std::string>& answer) {
+            [this, job, pod_uid = pod.meta.uid](const Result<std::string>& answer) {
               --in_flight_;
-              done(answer ? newest_warning(*answer, uid) : std::nullopt);
+              take(job, answer ? newest_warning(*answer, pod_uid) : std::nullopt);
             });
+}
+
+void PodNewsReader::take(const ObjectMeta& job, std::optional<PodNews> news) {
+  const auto asked = jobs_.find(job.key());
+  const bool is_wanted = asked != jobs_.end() && asked->second.uid == job.uid;
+  if (!is_wanted || asked->second.news == news) return;
+  asked->second.news = std::move(news);
+  wake_(job.key());
 }
 
 }  // namespace tj

@@ -32,10 +32,22 @@ bool may_answer(const TrainingJob& job, const Pod* rank0) {
          !rank0->exit && !rank0->meta.deletion_time && !rank0->ip.empty();
 }
 
+/// The pod of rank 0 of the current attempt.
+const Pod* rank0_of(const TrainingJob& job, const std::vector<Pod>& pods) {
+  for (const Pod& pod : pods) {
+    const bool is_its = pod.worker_index == 0 && pod.attempt == job.status.attempt &&
+                        pod.meta.controller_uid == job.meta.uid;
+    if (is_its) return &pod;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
-std::optional<ProgressNews> ProgressPoller::look(const TrainingJob& job, const Pod* rank0) {
+std::optional<ProgressNews> ProgressPoller::look(const TrainingJob& job,
+                                                 const std::vector<Pod>& pods) {
   const ObjectKey key = job.meta.key();
+  const Pod* rank0 = rank0_of(job, pods);
   const bool is_over = rank0 == nullptr || is_terminal(job.status.phase) || source_ == nullptr;
   if (is_over) {
     forget(key);

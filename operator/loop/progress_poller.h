@@ -34,9 +34,9 @@ class ProgressPoller {
                  std::function<void(const ObjectKey& key)> wake)
       : source_(source), alarm_(alarm), metrics_(metrics), wake_(std::move(wake)) {}
 
-  /// The job as it is now, and the pod of its rank 0, if it has one of the current attempt: from
-  /// now on it is asked, or not any more. Returns what is known of that very pod.
-  std::optional<ProgressNews> look(const TrainingJob& job, const Pod* rank0);
+  /// The job as it is now: from now on its rank 0 is asked, if there is one of the current attempt.
+  /// Returns what is known of that very pod.
+  std::optional<ProgressNews> look(const TrainingJob& job, const std::vector<Pod>& pods);
   void forget(const ObjectKey& key);
   /// Nobody is asked any more, and no answer is listened to.
   void stop();

@@ -11,37 +11,10 @@
 namespace tj {
 namespace {
 
-bool has_creations(const Plan& plan) {
-  return !std::all_of(plan.actions.begin(), plan.actions.end(), is_deletion);
-}
-
-int count_creations(const Plan& plan) {
-  return static_cast<int>(std::count_if(
-      plan.actions.begin(), plan.actions.end(),
-      [](const Action& action) { return std::holds_alternative<CreatePod>(action); }));
-}
-
-bool has_network_policy(const Plan& plan) {
-  return std::any_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
-    return std::holds_alternative<PutNetworkPolicy>(action) ||
-           std::holds_alternative<DeleteNetworkPolicy>(action);
-  });
-}
-
 /// What the plan does next, or the one after it, waits for the status.
 bool has_consequence(const Plan& plan) {
   const bool is_followed = plan.requeue_after == std::chrono::milliseconds{0};
   return is_followed || (plan.must_persist_first && !plan.actions.empty());
-}
-
-/// The pod of rank 0 of the current attempt.
-const Pod* rank0_of(const TrainingJob& job, const std::vector<Pod>& pods) {
-  for (const Pod& pod : pods) {
-    const bool is_its = pod.worker_index == 0 && pod.attempt == job.status.attempt &&
-                        pod.meta.controller_uid == job.meta.uid;
-    if (is_its) return &pod;
-  }
-  return nullptr;
 }
 
 /// What the library says that has thrown; absent: nothing has.
@@ -78,7 +51,7 @@ Reconciler::Reconciler(KubeApi& api, View& view, Alarm& alarm, Metrics& metrics,
                [this](const ObjectKey& job) { gate_.created_one(job); }),
       status_writer_(api, view),
       events_(api, alarm),
-      news_reader_(api),
+      news_(api, alarm, options_.wake),
       poller_(options_.progress, alarm, metrics, options_.wake),
       gate_(options_.requests_in_flight_max * kGateFactor, options_.wake) {}
 
@@ -86,6 +59,7 @@ void Reconciler::reconcile(const ObjectKey& key, Done done) {
   const TrainingJob* job = view_.jobs().find(key);
   if (job == nullptr || is_managed_elsewhere(*job)) {
     poller_.forget(key);
+    news_.forget(key);
     memory_.erase(key);  // of a job that is gone, the owner garbage collection takes the children
     gate_.leave(key);
     return done({});
@@ -125,7 +99,7 @@ void Reconciler::end_after_bug(const ObjectKey& key, const Done& done, const std
 void Reconciler::begin(Pass pass) {
   pass.plan = decide(pass.job);
   ask_for_news(pass);
-  const bool creates = has_creations(pass.plan);
+  const bool creates = has_creations(pass.plan.actions);
   if (creates && !pass.plan.must_persist_first) return create_children(std::move(pass));
   gate_.leave(pass.job.meta.key());
   // They belong to the next pass, which finds persisted what they rest on.
@@ -158,13 +132,13 @@ Plan Reconciler::plan_from_view(const TrainingJob& job) {
   const Service* service = view_.services().find(job.meta.key());
   std::vector<Pod> pods = view_.pods_of(job.meta.key());
   std::vector<Node> nodes = view_.nodes_of(pods);
-  auto progress = poller_.look(job, rank0_of(job, pods));
+  auto progress = poller_.look(job, pods);
   Observed observed{.job = job,
                     .pods = std::move(pods),
                     .service = service != nullptr ? std::optional(*service) : std::nullopt,
                     .now = options_.now(),
                     .nodes = std::move(nodes),
-                    .pod_news = memory.pod_news,
+                    .pod_news = news_.of(job.meta),
                     .create_error = memory.create_error,
                     .refusal = memory.refusal,
                     .progress = std::move(progress),
@@ -175,7 +149,7 @@ Plan Reconciler::plan_from_view(const TrainingJob& job) {
   Plan next = options_.decide(observed);
   // Nothing is left to create, perhaps because a creation whose answer was lost went well: the
   // refusal before it is outdated. Only a final one is a verdict by itself.
-  const bool is_outdated = memory.create_error && !has_creations(next);
+  const bool is_outdated = memory.create_error && !has_creations(next.actions);
   if (!is_outdated || is_terminal(next.status.phase)) return next;
   memory.create_error.reset();
   observed.create_error.reset();
@@ -185,8 +159,8 @@ Plan Reconciler::plan_from_view(const TrainingJob& job) {
 void Reconciler::create_children(Pass pass) {
   TrainingJob job = pass.job;
   job.status = pass.plan.status;  // children are made from what that says of the attempt
-  const std::vector<Action> actions = pass.plan.actions;
-  const int workers = count_creations(pass.plan);
+  const Actions actions = pass.plan.actions;
+  const int workers = count<CreatePod>(actions);
   if (workers > 0 && !gate_.enter(job.meta.key(), workers)) return write_status(std::move(pass));
   memory_of(job).has_begun = true;
   pace_.creation_began();
@@ -208,7 +182,8 @@ void Reconciler::created(Pass pass, const ApplyOutcome& outcome) {
   }
   if (outcome.complete) {
     memory.error_log.reset();
-    if (has_network_policy(pass.plan)) memory.network_policy_hash = network_policy_hash(pass.job);
+    if (has_any<PutNetworkPolicy, DeleteNetworkPolicy>(pass.plan.actions))
+      memory.network_policy_hash = network_policy_hash(pass.job);
   }
   // The caches know the answers by now: the status counts them at once.
   pass.job = *now;
@@ -217,7 +192,7 @@ void Reconciler::created(Pass pass, const ApplyOutcome& outcome) {
   if (!outcome.complete && !is_over) log_error(*now, outcome.error);
   pass.outcome.stale = outcome.stale;
   pass.outcome.retry_after = outcome.retry_after;
-  if (!outcome.complete || has_creations(pass.plan)) pass.outcome.settled = false;
+  if (!outcome.complete || has_creations(pass.plan.actions)) pass.outcome.settled = false;
   write_status(std::move(pass));
 }
 
@@ -265,9 +240,9 @@ void Reconciler::announce(const Pass& pass) {
 
 void Reconciler::remove_children(Pass pass) {
   if (pass.plan.requeue_after) requeue_by(pass.outcome, *pass.plan.requeue_after);
-  if (!has_deletions(pass.plan)) return pass.done(pass.outcome);
+  if (!has_deletions(pass.plan.actions)) return pass.done(pass.outcome);
   const TrainingJob job = pass.job;
-  const std::vector<Action> actions = pass.plan.actions;
+  const Actions actions = pass.plan.actions;
   applier_.remove(
       job, actions, [this, pass = std::move(pass)](const ApplyOutcome& outcome) mutable {
         guard(pass.job.meta.key(), pass.done, [&] { removed(std::move(pass), outcome); });
@@ -286,22 +261,7 @@ void Reconciler::removed(Pass pass, const ApplyOutcome& outcome) {
 void Reconciler::ask_for_news(const Pass& pass) {
   if (pass.plan.ask_about.empty()) return;
   const PackedPod* pod = view_.pods().find({pass.job.meta.ns, pass.plan.ask_about});
-  Memory& memory = memory_of(pass.job);
-  const SteadyTime now = alarm_.now();
-  const bool is_soon = memory.asked_for_news && now < *memory.asked_for_news + kAskInterval;
-  if (is_soon || pod == nullptr) return;
-  memory.asked_for_news = now;
-  news_reader_.ask(pod->unpack(),
-                   [this, job = pass.job](const auto& news) { take_news(job, news); });
-}
-
-void Reconciler::take_news(const TrainingJob& job, const std::optional<PodNews>& news) {
-  const TrainingJob* now = view_.jobs().find(job.meta.key());
-  if (now == nullptr || now->meta.uid != job.meta.uid) return;
-  Memory& memory = memory_of(*now);
-  if (memory.pod_news == news) return;
-  memory.pod_news = news;
-  options_.wake(job.meta.key());
+  if (pod != nullptr) news_.ask(pass.job.meta, pod->unpack());
 }
 
 void Reconciler::log_error(const TrainingJob& job, const std::string& error) {

@@ -42,8 +42,6 @@ struct ReconcilerOptions {
 
 class Reconciler {
  public:
-  /// The events of a pod that waits without a reason are read at most so often.
-  static constexpr std::chrono::seconds kAskInterval{30};
   /// To decide about a gang of a thousand takes milliseconds, and each of its pods is news. What
   /// is decided about a job may take one part in so many of the time.
   static constexpr int kDecisionShare = 50;
@@ -73,8 +71,6 @@ class Reconciler {
     StatusPace::Job pace;
     std::optional<std::string> network_policy_hash;
     std::optional<TimePoint> awaits_cause_since;
-    std::optional<PodNews> pod_news;
-    std::optional<SteadyTime> asked_for_news;
     LogGate error_log;
   };
   struct Pass {
@@ -101,7 +97,6 @@ class Reconciler {
   void status_written(Pass pass, StatusChange change, const StatusOutcome& status);
   void remove_children(Pass pass);
   void ask_for_news(const Pass& pass);
-  void take_news(const TrainingJob& job, const std::optional<PodNews>& news);
   void announce(const Pass& pass);
   void log_error(const TrainingJob& job, const std::string& error);
 
@@ -112,7 +107,7 @@ class Reconciler {
   Applier applier_;
   StatusWriter status_writer_;
   EventOutbox events_;
-  PodNewsReader news_reader_;
+  PodNewsReader news_;
   ProgressPoller poller_;
   StatusPace pace_;
   CreationGate gate_;

@@ -84,7 +84,7 @@ bool is_record_lost(const Observed& observed) {
 bool must_persist_first(const Observed& observed, const Plan& plan) {
   const JobStatus& before = observed.job.status;
   const JobStatus& after = plan.status;
-  if (has_deletions(plan) || is_terminal(after.phase)) return true;
+  if (has_deletions(plan.actions) || is_terminal(after.phase)) return true;
   const bool is_on_record = before.start_time && before.attempt == after.attempt &&
                             before.world_size == after.world_size &&
                             before.template_hash == after.template_hash;

@@ -193,7 +193,7 @@ void gather_gang(Plan& plan, const Observed& observed, const Gang& gang) {
     return look_again_at(plan, *begins, observed.now);
   }
   const bool is_beginning = missing_count(gang) == static_cast<int>(gang.by_rank.size());
-  std::vector<Action> pods;
+  Actions pods;
   for (int rank = 0; rank < static_cast<int>(gang.by_rank.size()); ++rank) {
     if (is_missing(gang, rank) && predecessor_of(gang, rank) == nullptr) {
       pods.push_back(CreatePod{rank, observed.job.status.attempt});
@@ -457,14 +457,6 @@ Plan plan_by_status(const Observed& observed) {
 }
 
 }  // namespace
-
-bool is_deletion(const Action& action) {
-  return std::holds_alternative<DeletePod>(action) || std::holds_alternative<DeleteJob>(action);
-}
-
-bool has_deletions(const Plan& plan) {
-  return std::any_of(plan.actions.begin(), plan.actions.end(), is_deletion);
-}
 
 Plan plan_after_bug(const TrainingJob& job, const std::string& words, TimePoint now) {
   Plan plan = plan_from(job.status);

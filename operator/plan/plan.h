@@ -4,11 +4,11 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "contract/progress.h"
 #include "operator/api/types.h"
+#include "operator/plan/actions.h"
 
 namespace tj {
 
@@ -62,37 +62,6 @@ struct Observed {
   std::chrono::milliseconds progress_interval = kProgressIntervalMin;
 };
 
-struct CreateService {
-  bool operator==(const CreateService&) const = default;
-};
-/// Makes the network policy what it must be, whether or not it is there already. Comes before the
-/// first pod of each attempt, and when it must become another one.
-struct PutNetworkPolicy {
-  bool operator==(const PutNetworkPolicy&) const = default;
-};
-/// That it is gone already is fine.
-struct DeleteNetworkPolicy {
-  bool operator==(const DeleteNetworkPolicy&) const = default;
-};
-struct CreatePod {
-  int worker_index = 0;
-  int attempt = 0;
-  bool operator==(const CreatePod&) const = default;
-};
-/// Deletes are bound to the uid: another pod of the same name is never hit.
-struct DeletePod {
-  std::string name;
-  std::string uid;
-  bool force = false;  // without waiting for its node, which is silent
-  bool operator==(const DeletePod&) const = default;
-};
-/// The job itself, its time to live being over; bound to its uid, in the background.
-struct DeleteJob {
-  bool operator==(const DeleteJob&) const = default;
-};
-using Action = std::variant<PutNetworkPolicy, DeleteNetworkPolicy, CreateService, CreatePod,
-                            DeletePod, DeleteJob>;
-
 /// Recorded only after the status was written.
 struct PlannedEvent {
   bool warning = false;
@@ -101,12 +70,9 @@ struct PlannedEvent {
   bool operator==(const PlannedEvent&) const = default;
 };
 
-/// Something goes, as opposed to what is created.
-bool is_deletion(const Action& action);
-
 struct Plan {
-  std::vector<Action> actions;  // what goes, then network policy, Service, pods by rank
-  JobStatus status;             // what the status must be; written only if it differs
+  Actions actions;   // what goes, then network policy, Service, pods by rank
+  JobStatus status;  // what the status must be; written only if it differs
   std::vector<PlannedEvent> events;
   std::optional<std::chrono::milliseconds> requeue_after;
   /// All workers that have failed blame a lost peer, whose own report is awaited since then, by
@@ -116,7 +82,6 @@ struct Plan {
   std::string ask_about = {};  // name of a pod whose events would say why it waits; empty: none
   bool operator==(const Plan&) const = default;
 };
-bool has_deletions(const Plan& plan);
 
 Plan plan(const Observed& observed);
 

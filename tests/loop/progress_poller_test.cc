@@ -64,8 +64,10 @@ struct Bench {
     pod.ip = "10.0.0.1";
     return pod;
   }
-  std::optional<ProgressNews> look(const TrainingJob& job, const Pod& pod) {
-    return poller.look(job, &pod);
+  std::optional<ProgressNews> look(const TrainingJob& job, Pod pod) {
+    pod.meta.controller_uid = job.meta.uid;
+    pod.attempt = job.status.attempt;
+    return poller.look(job, {std::move(pod)});
   }
   /// Turns the clock, and answers each question at once.
   void pass(std::chrono::milliseconds duration, const PollAnswer& answer) {
