@@ -129,7 +129,10 @@ class Stop {
 /// Gives back what the start and what bursts have needed.
 class MemoryTrim {
  public:
-  explicit MemoryTrim(io_context& loop) : timer_(loop) { wait(); }
+  MemoryTrim(io_context& loop, bool keeps_file_pages)
+      : timer_(loop), keeps_file_pages_(keeps_file_pages) {
+    wait();
+  }
 
  private:
   void wait() {
@@ -137,12 +140,13 @@ class MemoryTrim {
     timer_.async_wait([this](const boost::system::error_code& error) {
       if (error) return;
       trim_heap();
-      drop_clean_file_pages();
+      if (!keeps_file_pages_) drop_clean_file_pages();
       wait();
     });
   }
 
   boost::asio::steady_timer timer_;
+  bool keeps_file_pages_;
 };
 
 using Windows = std::vector<std::unique_ptr<HealthServer>>;
@@ -193,7 +197,7 @@ int run(const OperatorOptions& options) {
   const auto windows = open_windows(loop, options, controller, metrics);
   if (!windows) return fail(windows.error(), exit_code::kBadConfig);
   Stop stop(loop, controller);
-  const MemoryTrim memory_trim(loop);
+  const MemoryTrim memory_trim(loop, options.keep_file_pages);
 
   spdlog::info("msg=starting version={} server={} config={} namespace={} listen={}", TJ_VERSION,
                config->server, log_value(config->source), options.ns.empty() ? "*" : options.ns,

@@ -25,6 +25,8 @@ class CreationGate {
   void created_one(const ObjectKey& job);
   /// It creates nothing now, if it ever did.
   void leave(const ObjectKey& job);
+  /// Somebody is in, or about to be.
+  bool is_creating() const { return !namespaces_.empty(); }
 
  private:
   struct Namespace {

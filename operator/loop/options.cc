@@ -38,6 +38,8 @@ Result<std::variant<OperatorOptions, PrintAndExit>> parse_options(int argc,
                  "how to reach the API server (default: KUBECONFIG, the pod's service account, "
                  "~/.kube/config)")
       ->type_name("FILE");
+  app.add_flag("--keep-file-pages", options.keep_file_pages,
+               "keep pages of the program's files resident that are not in use; for measuring");
   app.set_version_flag("--version", "trainingjob-operator " TJ_VERSION);
   try {
     app.parse(argc, argv);

@@ -13,10 +13,11 @@ struct OperatorOptions {
   std::string listen = "0.0.0.0:8080";  // metrics, and probes
   std::string probe_listen;             // a port of their own for probes; empty: none
   std::string log_level = "info";
-  bool leader_elect = false;  // act only while holding the Lease
-  std::string lease_ns;       // empty: our own namespace
-  std::string operator_ns;    // where operators run; empty: our own namespace
-  std::string kubeconfig;     // empty: KUBECONFIG, the pod's account, ~/.kube/config
+  bool leader_elect = false;     // act only while holding the Lease
+  std::string lease_ns;          // empty: our own namespace
+  std::string operator_ns;       // where operators run; empty: our own namespace
+  bool keep_file_pages = false;  // do not give back clean pages of programs and libraries
+  std::string kubeconfig;        // empty: KUBECONFIG, the pod's account, ~/.kube/config
 };
 
 /// Text to print, and then to end well: --help, --version.

@@ -53,6 +53,7 @@ Reconciler::Reconciler(KubeApi& api, View& view, Alarm& alarm, Metrics& metrics,
       events_(api, alarm),
       news_(api, alarm, options_.wake),
       poller_(options_.progress, alarm, metrics, options_.wake),
+      pace_([this] { return gate_.is_creating(); }),
       gate_(options_.requests_in_flight_max * kGateFactor, options_.wake) {}
 
 void Reconciler::reconcile(const ObjectKey& key, Done done) {
@@ -163,9 +164,7 @@ void Reconciler::create_children(Pass pass) {
   const int workers = count<CreatePod>(actions);
   if (workers > 0 && !gate_.enter(job.meta.key(), workers)) return write_status(std::move(pass));
   memory_of(job).has_begun = true;
-  pace_.creation_began();
   applier_.create(job, actions, [this, pass = std::move(pass)](ApplyOutcome outcome) mutable {
-    pace_.creation_ended();
     gate_.leave(pass.job.meta.key());
     guard(pass.job.meta.key(), pass.done, [&] { created(std::move(pass), outcome); });
   });

@@ -61,7 +61,7 @@ std::chrono::milliseconds StatusPace::wait(Job& job, StatusChange change, Steady
   if (job.written && change == StatusChange::counts) due = *job.written + job.interval;
   if (job.written && change == StatusChange::success) due = *job.written + kSuccessInterval;
   if (change == StatusChange::coming_up) due = *job.changed_since + kComingUpMax;
-  if (creations_ > 0) {
+  if (is_creating_()) {
     due = std::max(due, std::min(now + kLookAgain, *job.changed_since + kBehindCreationsMax));
   }
   if (due > now) {

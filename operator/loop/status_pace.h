@@ -1,9 +1,10 @@
 // When a status that has changed is written. What an action waits for goes at once. All else is
 // told late rather than early, and in turn: while workers are being created the API server is
-// needed for those, and a patch of a status costs it as much as two pods. Pure; time is passed in.
+// needed for those, and a patch of a status costs it as much as two pods. No I/O; time is passed
+// in.
 #pragma once
 #include <chrono>
-#include <cstddef>
+#include <functional>
 #include <optional>
 
 #include "operator/api/types.h"
@@ -47,17 +48,16 @@ class StatusPace {
     std::chrono::milliseconds interval{kIntervalMin};
   };
 
-  /// Workers of a job are being created.
-  void creation_began() { ++creations_; }
-  void creation_ended() { --creations_; }
+  /// `is_creating`: workers of some job are being created.
+  explicit StatusPace(std::function<bool()> is_creating) : is_creating_(std::move(is_creating)) {}
 
   /// Zero: write it now. Else: ask again after that.
   std::chrono::milliseconds wait(Job& job, StatusChange change, SteadyTime now);
   void written(Job& job, StatusChange change, SteadyTime now);
 
  private:
+  std::function<bool()> is_creating_;
   SteadyTime next_turn_{};
-  std::size_t creations_ = 0;
 };
 
 }  // namespace tj

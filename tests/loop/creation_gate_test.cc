@@ -55,6 +55,9 @@ TEST(CreationGate, goes_on_without_a_job_that_has_changed_its_mind) {
   gate.leave("first");
   gate.leave("second");  // invited, and deleted meanwhile
   EXPECT_THAT(gate.invited, ElementsAre("a/second", "a/fourth"));
+  EXPECT_TRUE(gate.gate.is_creating()) << "it is about to";
+  gate.leave("fourth");
+  EXPECT_FALSE(gate.gate.is_creating());
 }
 
 TEST(CreationGate, takes_no_notice_of_an_answer_that_comes_after_its_job_has_left) {

@@ -67,16 +67,16 @@ TEST(StatusChange, is_no_news_while_the_gang_comes_up) {
 }
 
 TEST(StatusPace, lets_a_verdict_go_at_once) {
-  StatusPace pace;
+  bool is_creating = true;
+  StatusPace pace([&] { return is_creating; });
   StatusPace::Job job;
   const SteadyTime now{1h};
-  pace.creation_began();
   EXPECT_EQ(pace.wait(job, StatusChange::verdict, now), 0ms);
   EXPECT_GT(pace.wait(job, StatusChange::phase, now), 0ms);
 }
 
 TEST(StatusPace, doubles_the_wait_with_each_write_that_only_counts) {
-  StatusPace pace;
+  StatusPace pace([] { return false; });
   StatusPace::Job job;
   SteadyTime now{1h};
   EXPECT_EQ(pace.wait(job, StatusChange::counts, now), 0ms) << "the first is not kept waiting";
@@ -96,21 +96,21 @@ TEST(StatusPace, doubles_the_wait_with_each_write_that_only_counts) {
 }
 
 TEST(StatusPace, waits_behind_creations_for_a_while) {
-  StatusPace pace;
+  bool is_creating = true;
+  StatusPace pace([&] { return is_creating; });
   StatusPace::Job job;
   const SteadyTime now{1h};
-  pace.creation_began();
   EXPECT_EQ(pace.wait(job, StatusChange::phase, now), StatusPace::kLookAgain);
   EXPECT_EQ(pace.wait(job, StatusChange::phase, now + 9'900ms), 100ms);
   EXPECT_EQ(pace.wait(job, StatusChange::phase, now + StatusPace::kBehindCreationsMax), 0ms);
   pace.written(job, StatusChange::phase, now + 10s);
   EXPECT_EQ(pace.wait(job, StatusChange::phase, now + 11s), StatusPace::kLookAgain);
-  pace.creation_ended();
+  is_creating = false;
   EXPECT_EQ(pace.wait(job, StatusChange::phase, now + 11s), 0ms);
 }
 
 TEST(StatusPace, tells_a_gang_that_comes_up_fast_in_one_write) {
-  StatusPace pace;
+  StatusPace pace([] { return false; });
   StatusPace::Job job;
   const SteadyTime now{1h};
   EXPECT_EQ(pace.wait(job, StatusChange::coming_up, now), StatusPace::kComingUpMax);
@@ -118,7 +118,7 @@ TEST(StatusPace, tells_a_gang_that_comes_up_fast_in_one_write) {
 }
 
 TEST(StatusPace, gives_each_job_a_turn) {
-  StatusPace pace;
+  StatusPace pace([] { return false; });
   const SteadyTime now{1h};
   std::vector<StatusPace::Job> jobs(4);
   Waits waits;

@@ -6,6 +6,7 @@ from plane import OPERATOR
 import api
 import process
 
+KEEP_FILE_PAGES = "--keep-file-pages"  # as other programs do
 READY_SECONDS_MAX = 60
 PROGRESS_PORT = "kubebrain.io/progress-port"
 CONTAINER = {"name": "pytorch", "image": "example.com/train:1", "command": ["train"],
@@ -18,10 +19,14 @@ class Ours:
     agents = ("trainingjob-operator",)
     path = staticmethod(api.jobs)
 
-    def start(self, plane):
+    def start(self, plane, *flags):
         self.address = f"127.0.0.1:{process.free_port()}"
-        self.process = plane.start("operator", OPERATOR, "--kubeconfig", plane.kubeconfig, "--listen", self.address)
+        self.process = plane.start("operator", OPERATOR, "--kubeconfig", plane.kubeconfig, "--listen", self.address, *flags)
         process.until(READY_SECONDS_MAX, "the operator to be ready", lambda: self.fetch("/readyz") is not None)
+
+    def restart(self, plane, *flags):
+        plane.stop(self.process)
+        self.start(plane, *flags)
 
     def fetch(self, path):
         try:

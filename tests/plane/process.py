@@ -38,7 +38,7 @@ class Process:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def memory_mb(self, field="VmRSS"):
-        """Resident memory now; with "VmHWM" the most there ever was."""
+        """Resident memory now; with "VmHWM" the most there ever was, with "RssAnon" what is no page of a file."""
         for line in (self.folder / "status").read_text().splitlines():
             if line.startswith(field + ":"):
                 return int(line.split()[1]) / 1024

@@ -7,7 +7,7 @@ import itertools
 import time
 
 from contenders import Bare
-from ours import PROGRESS_PORT, end_pod
+from ours import KEEP_FILE_PAGES, PROGRESS_PORT, end_pod
 import api
 import pod_watch
 import process
@@ -96,7 +96,7 @@ def creation(plane, contender, workload):
         taken = spent(plane)
         began = post_all(plane, contender.path(namespace), workload.bodies(contender, namespace))
         result = reached(watch, began, workload, taken)
-        result["memory_mb"] = round(contender.process.memory_mb(), 1)
+        result |= memory_of(contender.process)
         empty(plane, namespace, contender.path)
     return result
 
@@ -154,6 +154,11 @@ def replaced(watch, began, before, taken):
             "cpu_seconds": rounded(taken())}
 
 
+def memory_of(process):
+    """Resident, and of that what is no page of a file: those the kernel can take back at any time."""
+    return {"memory_mb": round(process.memory_mb(), 1), "anonymous_mb": round(process.memory_mb("RssAnon"), 1)}
+
+
 def sample(ours, seconds):
     """Memory, the most of any second in the second half, and what is done in that time while nothing happens to any
     job."""
@@ -161,10 +166,11 @@ def sample(ours, seconds):
     seen = []
     for _ in range(seconds):
         time.sleep(1)
-        seen.append(ours.process.memory_mb())
+        seen.append(memory_of(ours.process))
     written = {key: count - writes.get(key, 0) for key, count in ours.writes().items()
                if count != writes.get(key, 0)}
-    return {"memory_mb": round(max(seen[seconds // 2:]), 1), "memory_most_mb": round(ours.process.memory_mb("VmHWM"), 1),
+    most = max(seen[seconds // 2:], key=lambda memory: memory["memory_mb"])
+    return {**most, "memory_most_mb": round(ours.process.memory_mb("VmHWM"), 1),
             "cpu_percent": round(100 * (ours.process.cpu_seconds() - cpu) / seconds, 2), "seconds": seconds,
             "writes": written, "descriptors": ours.process.descriptors()}
 
@@ -200,6 +206,9 @@ def footprint(plane, ours, jobs, foreign_pods, seconds):
         until_each(plane, ours, namespace, "be Running", lambda status: status.get("phase") == "Running")
         plane.settle()
         result[f"{jobs} running jobs of 8"] = sample(ours, seconds)
+        ours.restart(plane, KEEP_FILE_PAGES)
+        result[f"the same, restarted with {KEEP_FILE_PAGES}"] = sample(ours, seconds)
+        ours.restart(plane)
         with fresh_namespace(plane) as (elsewhere, foreign):
             job = ours.job("foreign", elsewhere, foreign_pods)
             job["spec"]["replicaSpecs"]["Worker"]["template"]["spec"]["schedulerName"] = "nobody"

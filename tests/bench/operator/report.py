@@ -74,9 +74,10 @@ def restart_table(results):
 
 
 def footprint_table(results):
-    rows = [(situation, f"{seen['memory_mb']} MB", f"{seen['cpu_percent']} %", written(seen["writes"]))
+    rows = [(situation, f"{seen['memory_mb']} MB", f"{seen['anonymous_mb']} MB", f"{seen['cpu_percent']} %",
+             written(seen["writes"]))
             for situation, seen in results.get("footprint", {}).items()]
-    return table(("situation", "resident memory", "CPU of one core", "writes in the sample"), rows)
+    return table(("situation", "resident memory", "of it anonymous", "CPU of one core", "writes in the sample"), rows)
 
 
 def written(writes):
@@ -99,18 +100,22 @@ def where_line(results):
             f"{taken}.")
 
 
-def peer_memory_line(results):
-    said = [f"{NAMES[name]} {max(each['memory_mb'] for runs in workloads.values() for each in runs):.0f} MB"
-            for name, workloads in results.get("peers", {}).items()]
-    ours = [each["memory_mb"] for runs in results.get("creation", {}).values() for each in runs.get("ours", [])]
-    if ours:
-        said.insert(0, f"{NAMES['ours']} {max(ours):.0f} MB")
-    return "Resident memory after these workloads: " + ", ".join(said) + "." if said else ""
+def memory_table(results):
+    """The most after any of the workloads."""
+    seen = {"ours": [each for runs in results.get("creation", {}).values() for each in runs.get("ours", [])]}
+    for name, workloads in results.get("peers", {}).items():
+        seen[name] = [each for runs in workloads.values() for each in runs]
+    rows = []
+    for name, runs in seen.items():
+        if runs:
+            most = max(runs, key=lambda each: each["memory_mb"])
+            rows.append((NAMES[name], f"{most['memory_mb']:.0f} MB", f"{most['anonymous_mb']:.0f} MB"))
+    return table(("who", "resident memory after these workloads", "of it anonymous"), rows)
 
 
 def text(results):
     parts = [where_line(results), "### Creation", f"![pods per second]({PLOT.relative_to(DOCS)})", creation_table(results),
-             peer_memory_line(results), "### Gang restart", restart_table(results), "### At rest", footprint_table(results),
+             memory_table(results), "### Gang restart", restart_table(results), "### At rest", footprint_table(results),
              "### Writes for one job that runs and succeeds", writes_table(results)]
     return "\n\n".join(part for part in parts if part)
 
