@@ -130,4 +130,12 @@ std::optional<TimePoint> time_at(const json& parent, std::string_view key) {
   return parse_time(string_at(parent, key));
 }
 
+std::optional<std::chrono::seconds> retry_after_of(const json& status) {
+  // Unsigned: a time that has passed is none.
+  const auto wait =
+      maybe_number_at<std::uint32_t>(object_at(status, "details"), "retryAfterSeconds");
+  if (!wait) return std::nullopt;
+  return std::chrono::seconds(*wait);
+}
+
 }  // namespace tj::read

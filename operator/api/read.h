@@ -1,6 +1,7 @@
 // Reading JSON that somebody else wrote, a server or a user: what is absent, null, of another type
 // or out of range reads as empty. Never throws. Strictness is validate.h's work.
 #pragma once
+#include <chrono>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -50,5 +51,8 @@ Number number_at(const json& parent, std::string_view key, Number fallback = 0) 
 std::optional<double> maybe_real_at(const json& parent, std::string_view key);
 bool bool_at(const json& parent, std::string_view key, bool fallback = false);
 std::optional<TimePoint> time_at(const json& parent, std::string_view key);
+
+/// How long the metav1.Status of an answer asks to wait.
+std::optional<std::chrono::seconds> retry_after_of(const json& status);
 
 }  // namespace tj::read

@@ -140,9 +140,7 @@ Result<std::string> read_answer(HttpAnswer answer, const std::string& subject) {
   if (from_api_server) {
     if (is_final(answer, status)) error.code = Code::invalid;
     error.message = string_at(status, "message");
-    const auto wait =
-        maybe_number_at<std::int32_t>(object_at(status, "details"), "retryAfterSeconds");
-    if (!error.retry_after && wait) error.retry_after = std::chrono::seconds(*wait);
+    if (!error.retry_after) error.retry_after = retry_after_of(status);
   }
   // A 404 of a proxy, or of a server that has not loaded our CRD yet, says nothing about the
   // object.

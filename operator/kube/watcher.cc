@@ -165,12 +165,7 @@ WatchStep Watcher::on_list(const Result<std::string>& page) {
 WatchStep Watcher::on_error_event(const std::string& status_json) {
   const json status = parse(status_json);
   const Code code = number_at(status, "code") == 410 ? Code::gone : Code::unavailable;
-  Error error{code, string_at(status, "message"), "watch", {}};
-  const json& details = object_at(status, "details");
-  if (const auto wait = maybe_number_at<std::int32_t>(details, "retryAfterSeconds")) {
-    error.retry_after = std::chrono::seconds(*wait);
-  }
-  return resume(error);
+  return resume({code, string_at(status, "message"), "watch", retry_after_of(status)});
 }
 
 WatchStep Watcher::on_line(const std::string& line) {

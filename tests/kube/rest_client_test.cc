@@ -255,6 +255,8 @@ TEST_F(RestClient, retry_after_is_read_from_header_and_body) {
   headers = "";
   body = R"({"kind":"Status","message":"m","code":429,"details":{"retryAfterSeconds":3}})";
   EXPECT_EQ(error_of(get_pod()).retry_after, milliseconds(3'000));
+  body = R"({"kind":"Status","message":"m","code":429,"details":{"retryAfterSeconds":-1}})";
+  EXPECT_EQ(error_of(get_pod()).retry_after, std::nullopt) << "time does not go back";
   headers = "Retry-After: soon\r\n";
   body = status_body(429, "slow down");
   EXPECT_EQ(error_of(get_pod()).retry_after, std::nullopt);
