@@ -49,6 +49,17 @@ StatusChange change_between(const JobStatus& before, const JobStatus& after, boo
   return has_moved ? StatusChange::progress : StatusChange::counts;
 }
 
+/// Scheduler and kubelets take about half as long again as the creation of many workers took.
+bool StatusPace::is_busy(SteadyTime now) {
+  if (is_creating_()) {
+    creating_since_ = creating_since_.value_or(now);
+    busy_until_ = now + (now - *creating_since_) / 2;
+    return true;
+  }
+  if (now >= busy_until_) creating_since_.reset();
+  return creating_since_.has_value();
+}
+
 std::chrono::milliseconds StatusPace::wait(Job& job, StatusChange change, SteadyTime now) {
   if (change == StatusChange::verdict) return {};
   if (change == StatusChange::none) {
@@ -61,7 +72,7 @@ std::chrono::milliseconds StatusPace::wait(Job& job, StatusChange change, Steady
   if (job.written && change == StatusChange::counts) due = *job.written + job.interval;
   if (job.written && change == StatusChange::success) due = *job.written + kSuccessInterval;
   if (change == StatusChange::coming_up) due = *job.changed_since + kComingUpMax;
-  if (is_creating_()) {
+  if (is_busy(now)) {
     due = std::max(due, std::min(now + kLookAgain, *job.changed_since + kBehindCreationsMax));
   }
   if (due > now) {

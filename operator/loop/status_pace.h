@@ -36,7 +36,8 @@ class StatusPace {
   /// Most gangs have come up by then, and one write says it all.
   static constexpr std::chrono::milliseconds kComingUpMax{2'000};
   static constexpr std::chrono::milliseconds kSuccessInterval{1'000};
-  /// Behind the creation of workers it waits no longer than this, and asks again so often.
+  /// Behind workers that are being created, or brought up after that, it waits no longer than this,
+  /// and asks again so often.
   static constexpr std::chrono::milliseconds kBehindCreationsMax{10'000};
   static constexpr std::chrono::milliseconds kLookAgain{1'000};
 
@@ -56,7 +57,11 @@ class StatusPace {
   void written(Job& job, StatusChange change, SteadyTime now);
 
  private:
+  bool is_busy(SteadyTime now);
+
   std::function<bool()> is_creating_;
+  std::optional<SteadyTime> creating_since_;
+  SteadyTime busy_until_{};
   SteadyTime next_turn_{};
 };
 

@@ -64,7 +64,7 @@ TEST(Scale, the_pods_of_one_job_go_before_the_counts_of_another) {
   world.settle();
   EXPECT_EQ(world.job("a")["status"]["attempt"], 1) << "a verdict does not wait";
   world.api().release_answers();
-  world.pass(StatusPace::kBehindCreationsMax);
+  world.pass(StatusPace::kBehindCreationsMax + 1s);
   EXPECT_EQ(world.phase("slow"), "Starting");
 }
 

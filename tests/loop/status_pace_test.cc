@@ -106,7 +106,20 @@ TEST(StatusPace, waits_behind_creations_for_a_while) {
   pace.written(job, StatusChange::phase, now + 10s);
   EXPECT_EQ(pace.wait(job, StatusChange::phase, now + 11s), StatusPace::kLookAgain);
   is_creating = false;
-  EXPECT_EQ(pace.wait(job, StatusChange::phase, now + 11s), 0ms);
+  EXPECT_EQ(pace.wait(job, StatusChange::phase, now + 17s), 0ms);
+}
+
+TEST(StatusPace, waits_half_as_long_again_while_what_was_created_comes_up) {
+  bool is_creating = true;
+  StatusPace pace([&] { return is_creating; });
+  StatusPace::Job first;
+  StatusPace::Job other;
+  const SteadyTime now{1h};
+  EXPECT_GT(pace.wait(first, StatusChange::phase, now), 0ms);
+  EXPECT_GT(pace.wait(other, StatusChange::phase, now + 6s), 0ms);
+  is_creating = false;
+  EXPECT_GT(pace.wait(other, StatusChange::phase, now + 8'900ms), 0ms);
+  EXPECT_EQ(pace.wait(other, StatusChange::phase, now + 9s), 0ms);
 }
 
 TEST(StatusPace, tells_a_gang_that_comes_up_fast_in_one_write) {
