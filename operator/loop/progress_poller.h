@@ -27,7 +27,7 @@ class ProgressPoller {
   static constexpr int kFailuresToTell = 3;   // fewer in a row say nothing about a hang
   static constexpr std::size_t kAtOnceMax = 64;  // of all jobs
   /// Writes of progress, of all jobs together.
-  static constexpr int kWritesPerSecondMax = 10;
+  static constexpr int kWritesPerSecondMax = 5;
 
   /// `source` null: nobody is asked. `wake`: something is news that may matter for this job.
   ProgressPoller(ProgressSource* source, Alarm& alarm, Metrics& metrics,

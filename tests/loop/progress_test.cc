@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "operator/loop/progress_poller.h"
+#include "operator/loop/status_pace.h"
 #include "tests/loop/world.h"
 
 namespace tj {
@@ -124,7 +125,7 @@ TEST(Progress, of_many_jobs_is_written_in_turn) {
     site.pass(1s);
     most = std::max(most, site.requests(kJobPatch) - so_far);
   }
-  EXPECT_LE(most, ProgressPoller::kWritesPerSecondMax + 1);
+  EXPECT_LE(most, 1s / StatusPace::kTurn + 1);
   EXPECT_GE(site.requests(kJobPatch) - before, 2 * kJobs);
 }
 
