@@ -4,7 +4,8 @@
 
 namespace tj {
 
-bool CreationGate::enter(const ObjectKey& job, int workers) {
+bool CreationGate::enter(const ObjectKey& job, int workers, SteadyTime now) {
+  if (namespaces_.empty()) creating_since_ = now;
   Namespace& ns = namespaces_[job.ns];
   const bool is_next = ns.invited == job.name || (ns.invited.empty() && ns.waiting.empty());
   if (is_next && ns.workers < workers_max_) {

@@ -1,14 +1,16 @@
 // Whose workers are created now. Gang after gang, not all at once: where there is room for some
 // gangs only, those are whole and run, and none waits for the rest of itself; and each Service's
 // Endpoints are written seldom, as its pods come together. By namespace, so that nobody's slow
-// webhook holds up the others. Pure.
+// webhook holds up the others. Pure; time is passed in.
 #pragma once
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "operator/api/types.h"
+#include "operator/loop/work_queue.h"
 
 namespace tj {
 
@@ -20,13 +22,15 @@ class CreationGate {
       : workers_max_(workers_max), invite_(std::move(invite)) {}
 
   /// False: it is invited later.
-  bool enter(const ObjectKey& job, int workers);
+  bool enter(const ObjectKey& job, int workers, SteadyTime now);
   /// One of its workers is there, or was refused.
   void created_one(const ObjectKey& job);
   /// It creates nothing now, if it ever did.
   void leave(const ObjectKey& job);
-  /// Somebody is in, or about to be.
-  bool is_creating() const { return !namespaces_.empty(); }
+  /// Since when somebody has been in, or about to be, at any moment; absent: nobody is.
+  std::optional<SteadyTime> creating_since() const {
+    return namespaces_.empty() ? std::nullopt : std::optional(creating_since_);
+  }
 
  private:
   struct Namespace {
@@ -40,6 +44,7 @@ class CreationGate {
   int workers_max_;
   std::function<void(const ObjectKey& job)> invite_;
   std::map<std::string, Namespace> namespaces_;  // where anybody is in or waits
+  SteadyTime creating_since_{};
 };
 
 }  // namespace tj

@@ -53,7 +53,7 @@ Reconciler::Reconciler(KubeApi& api, View& view, Alarm& alarm, Metrics& metrics,
       events_(api, alarm),
       news_(api, alarm, options_.wake),
       poller_(options_.progress, alarm, metrics, options_.wake),
-      pace_([this] { return gate_.is_creating(); }),
+      pace_([this] { return gate_.creating_since(); }),
       gate_(options_.requests_in_flight_max * kGateFactor, options_.wake) {}
 
 void Reconciler::reconcile(const ObjectKey& key, Done done) {
@@ -162,7 +162,8 @@ void Reconciler::create_children(Pass pass) {
   job.status = pass.plan.status;  // children are made from what that says of the attempt
   const Actions actions = pass.plan.actions;
   const int workers = count<CreatePod>(actions);
-  if (workers > 0 && !gate_.enter(job.meta.key(), workers)) return write_status(std::move(pass));
+  if (workers > 0 && !gate_.enter(job.meta.key(), workers, alarm_.now()))
+    return write_status(std::move(pass));
   memory_of(job).has_begun = true;
   applier_.create(job, actions, [this, pass = std::move(pass)](ApplyOutcome outcome) mutable {
     gate_.leave(pass.job.meta.key());

@@ -51,13 +51,11 @@ StatusChange change_between(const JobStatus& before, const JobStatus& after, boo
 
 /// Scheduler and kubelets take about half as long again as the creation of many workers took.
 bool StatusPace::is_busy(SteadyTime now) {
-  if (is_creating_()) {
-    creating_since_ = creating_since_.value_or(now);
-    busy_until_ = now + (now - *creating_since_) / 2;
-    return true;
-  }
-  if (now >= busy_until_) creating_since_.reset();
-  return creating_since_.has_value();
+  const auto creating_since = creating_since_();
+  if (!creating_since) return now < busy_until_;
+  if (*creating_since > busy_until_) busy_since_ = *creating_since;
+  busy_until_ = now + (now - busy_since_) / 2;
+  return true;
 }
 
 std::chrono::milliseconds StatusPace::wait(Job& job, StatusChange change, SteadyTime now) {

@@ -49,8 +49,9 @@ class StatusPace {
     std::chrono::milliseconds interval{kIntervalMin};
   };
 
-  /// `is_creating`: workers of some job are being created.
-  explicit StatusPace(std::function<bool()> is_creating) : is_creating_(std::move(is_creating)) {}
+  /// Since when workers have been created without a pause; absent: none are.
+  using CreatingSince = std::function<std::optional<SteadyTime>()>;
+  explicit StatusPace(CreatingSince creating_since) : creating_since_(std::move(creating_since)) {}
 
   /// Zero: write it now. Else: ask again after that.
   std::chrono::milliseconds wait(Job& job, StatusChange change, SteadyTime now);
@@ -59,8 +60,8 @@ class StatusPace {
  private:
   bool is_busy(SteadyTime now);
 
-  std::function<bool()> is_creating_;
-  std::optional<SteadyTime> creating_since_;
+  CreatingSince creating_since_;
+  SteadyTime busy_since_{};
   SteadyTime busy_until_{};
   SteadyTime next_turn_{};
 };

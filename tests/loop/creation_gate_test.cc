@@ -9,12 +9,13 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 struct Gate {
+  SteadyTime now{std::chrono::hours{1}};
   std::vector<std::string> invited;
   CreationGate gate{8,
                     [this](const ObjectKey& job) { invited.push_back(job.ns + "/" + job.name); }};
 
   bool enter(const std::string& name, int workers, const std::string& ns = "a") {
-    return gate.enter({ns, name}, workers);
+    return gate.enter({ns, name}, workers, now);
   }
   void created(const std::string& name, int count) {
     for (int i = 0; i < count; ++i) gate.created_one({"a", name});
@@ -55,9 +56,22 @@ TEST(CreationGate, goes_on_without_a_job_that_has_changed_its_mind) {
   gate.leave("first");
   gate.leave("second");  // invited, and deleted meanwhile
   EXPECT_THAT(gate.invited, ElementsAre("a/second", "a/fourth"));
-  EXPECT_TRUE(gate.gate.is_creating()) << "it is about to";
+  EXPECT_TRUE(gate.gate.creating_since()) << "it is about to";
   gate.leave("fourth");
-  EXPECT_FALSE(gate.gate.is_creating());
+  EXPECT_FALSE(gate.gate.creating_since());
+}
+
+TEST(CreationGate, says_since_when_somebody_has_been_in) {
+  Gate gate;
+  const SteadyTime began = gate.now;
+  EXPECT_TRUE(gate.enter("first", 8));
+  gate.now += std::chrono::seconds{5};
+  EXPECT_TRUE(gate.enter("elsewhere", 8, "b"));
+  gate.leave("first");
+  EXPECT_EQ(gate.gate.creating_since(), began) << "there was no pause";
+  gate.gate.leave({"b", "elsewhere"});
+  EXPECT_TRUE(gate.enter("first", 8));
+  EXPECT_EQ(gate.gate.creating_since(), gate.now);
 }
 
 TEST(CreationGate, takes_no_notice_of_an_answer_that_comes_after_its_job_has_left) {

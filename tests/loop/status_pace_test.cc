@@ -67,16 +67,16 @@ TEST(StatusChange, is_no_news_while_the_gang_comes_up) {
 }
 
 TEST(StatusPace, lets_a_verdict_go_at_once) {
-  bool is_creating = true;
-  StatusPace pace([&] { return is_creating; });
-  StatusPace::Job job;
   const SteadyTime now{1h};
+  std::optional<SteadyTime> creating_since = now;
+  StatusPace pace([&] { return creating_since; });
+  StatusPace::Job job;
   EXPECT_EQ(pace.wait(job, StatusChange::verdict, now), 0ms);
   EXPECT_GT(pace.wait(job, StatusChange::phase, now), 0ms);
 }
 
 TEST(StatusPace, doubles_the_wait_with_each_write_that_only_counts) {
-  StatusPace pace([] { return false; });
+  StatusPace pace([] { return std::nullopt; });
   StatusPace::Job job;
   SteadyTime now{1h};
   EXPECT_EQ(pace.wait(job, StatusChange::counts, now), 0ms) << "the first is not kept waiting";
@@ -96,34 +96,47 @@ TEST(StatusPace, doubles_the_wait_with_each_write_that_only_counts) {
 }
 
 TEST(StatusPace, waits_behind_creations_for_a_while) {
-  bool is_creating = true;
-  StatusPace pace([&] { return is_creating; });
-  StatusPace::Job job;
   const SteadyTime now{1h};
+  std::optional<SteadyTime> creating_since = now;
+  StatusPace pace([&] { return creating_since; });
+  StatusPace::Job job;
   EXPECT_EQ(pace.wait(job, StatusChange::phase, now), StatusPace::kLookAgain);
   EXPECT_EQ(pace.wait(job, StatusChange::phase, now + 9'900ms), 100ms);
   EXPECT_EQ(pace.wait(job, StatusChange::phase, now + StatusPace::kBehindCreationsMax), 0ms);
   pace.written(job, StatusChange::phase, now + 10s);
   EXPECT_EQ(pace.wait(job, StatusChange::phase, now + 11s), StatusPace::kLookAgain);
-  is_creating = false;
+  creating_since.reset();
   EXPECT_EQ(pace.wait(job, StatusChange::phase, now + 17s), 0ms);
 }
 
 TEST(StatusPace, waits_half_as_long_again_while_what_was_created_comes_up) {
-  bool is_creating = true;
-  StatusPace pace([&] { return is_creating; });
+  const SteadyTime now{1h};
+  std::optional<SteadyTime> creating_since = now;
+  StatusPace pace([&] { return creating_since; });
   StatusPace::Job first;
   StatusPace::Job other;
-  const SteadyTime now{1h};
   EXPECT_GT(pace.wait(first, StatusChange::phase, now), 0ms);
   EXPECT_GT(pace.wait(other, StatusChange::phase, now + 6s), 0ms);
-  is_creating = false;
+  creating_since.reset();
   EXPECT_GT(pace.wait(other, StatusChange::phase, now + 8'900ms), 0ms);
   EXPECT_EQ(pace.wait(other, StatusChange::phase, now + 9s), 0ms);
 }
 
+TEST(StatusPace, counts_each_burst_of_creations_by_itself) {
+  const SteadyTime now{1h};
+  std::optional<SteadyTime> creating_since = now;
+  StatusPace pace([&] { return creating_since; });
+  StatusPace::Job job;
+  EXPECT_GT(pace.wait(job, StatusChange::phase, now), 0ms);
+  pace.written(job, StatusChange::phase, now + 10s);
+  creating_since = now + 2h;  // and nobody has asked in between
+  EXPECT_GT(pace.wait(job, StatusChange::phase, now + 2h), 0ms);
+  creating_since.reset();
+  EXPECT_EQ(pace.wait(job, StatusChange::phase, now + 2h + 1s), 0ms);
+}
+
 TEST(StatusPace, tells_a_gang_that_comes_up_fast_in_one_write) {
-  StatusPace pace([] { return false; });
+  StatusPace pace([] { return std::nullopt; });
   StatusPace::Job job;
   const SteadyTime now{1h};
   EXPECT_EQ(pace.wait(job, StatusChange::coming_up, now), StatusPace::kComingUpMax);
@@ -131,7 +144,7 @@ TEST(StatusPace, tells_a_gang_that_comes_up_fast_in_one_write) {
 }
 
 TEST(StatusPace, gives_each_job_a_turn) {
-  StatusPace pace([] { return false; });
+  StatusPace pace([] { return std::nullopt; });
   const SteadyTime now{1h};
   std::vector<StatusPace::Job> jobs(4);
   Waits waits;
