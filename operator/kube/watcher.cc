@@ -1,7 +1,6 @@
 #include "operator/kube/watcher.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "contract/utf8.h"

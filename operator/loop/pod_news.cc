@@ -38,7 +38,7 @@ std::optional<PodNews> PodNewsReader::of(const ObjectMeta& job) const {
   return is_known ? found->second.news : std::nullopt;
 }
 
-void PodNewsReader::ask(const ObjectMeta& job, const Pod& pod) {
+void PodNewsReader::ask(const ObjectMeta& job, const ObjectMeta& pod) {
   if (in_flight_ >= kAsksInFlightMax) return;
   Job& asking = jobs_[job.key()];
   if (asking.uid != job.uid) asking = {.uid = job.uid, .news = {}};
@@ -47,15 +47,14 @@ void PodNewsReader::ask(const ObjectMeta& job, const Pod& pod) {
   ++in_flight_;
   Request request{.verb = Verb::list,
                   .resource = Resource::events,
-                  .ns = pod.meta.ns,
-                  .field_selector = "involvedObject.name=" + pod.meta.name +
-                                    ",involvedObject.uid=" + pod.meta.uid + ",type=Warning",
+                  .ns = pod.ns,
+                  .field_selector = "involvedObject.name=" + pod.name +
+                                    ",involvedObject.uid=" + pod.uid + ",type=Warning",
                   .limit = kEventsMax};
-  api_.send(std::move(request),
-            [this, job, pod_uid = pod.meta.uid](const Result<std::string>& answer) {
-              --in_flight_;
-              take(job, answer ? newest_warning(*answer, pod_uid) : std::nullopt);
-            });
+  api_.send(std::move(request), [this, job, pod_uid = pod.uid](const Result<std::string>& answer) {
+    --in_flight_;
+    take(job, answer ? newest_warning(*answer, pod_uid) : std::nullopt);
+  });
 }
 
 void PodNewsReader::take(const ObjectMeta& job, std::optional<PodNews> news) {

@@ -26,7 +26,7 @@ class PodNewsReader {
       : api_(api), alarm_(alarm), wake_(std::move(wake)) {}
   /// Nothing happens when the job has just asked, or too many are asked for already: whoever still
   /// waits will ask again. An answer that is an error, for want of a permission say, is no news.
-  void ask(const ObjectMeta& job, const Pod& pod);
+  void ask(const ObjectMeta& job, const ObjectMeta& pod);
   /// The last answer; absent: there is nothing to tell.
   std::optional<PodNews> of(const ObjectMeta& job) const;
   /// The job is gone.

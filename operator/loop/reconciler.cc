@@ -261,7 +261,7 @@ void Reconciler::removed(Pass pass, const ApplyOutcome& outcome) {
 void Reconciler::ask_for_news(const Pass& pass) {
   if (pass.plan.ask_about.empty()) return;
   const PackedPod* pod = view_.pods().find({pass.job.meta.ns, pass.plan.ask_about});
-  if (pod != nullptr) news_.ask(pass.job.meta, pod->unpack());
+  if (pod != nullptr) news_.ask(pass.job.meta, meta_of(*pod));
 }
 
 void Reconciler::log_error(const TrainingJob& job, const std::string& error) {

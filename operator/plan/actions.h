@@ -1,5 +1,6 @@
 // What a plan says is to be done, and how it is asked what kinds of it there are.
 #pragma once
+#include <iterator>
 #include <string>
 #include <variant>
 #include <vector>
@@ -48,24 +49,26 @@ std::vector<Kind> select(const Actions& actions) {
   return selected;
 }
 
-template <typename Kind>
+template <typename... Kinds>
 int count(const Actions& actions) {
   int found = 0;
-  for (const Action& action : actions) found += std::holds_alternative<Kind>(action) ? 1 : 0;
+  for (const Action& action : actions) {
+    found += (std::holds_alternative<Kinds>(action) || ...) ? 1 : 0;
+  }
   return found;
 }
 
 template <typename... Kinds>
 bool has_any(const Actions& actions) {
-  return (count<Kinds>(actions) + ...) > 0;
+  return count<Kinds...>(actions) > 0;
 }
 
 /// A pod or the job itself goes.
 inline bool has_deletions(const Actions& actions) { return has_any<DeletePod, DeleteJob>(actions); }
 
-/// Something is made or put right, which a pod of the gang needs.
+/// Something else than that: it is made or put right, and pods of the gang need it.
 inline bool has_creations(const Actions& actions) {
-  return has_any<PutNetworkPolicy, DeleteNetworkPolicy, CreateService, CreatePod>(actions);
+  return count<DeletePod, DeleteJob>(actions) < std::ssize(actions);
 }
 
 }  // namespace tj

@@ -96,7 +96,7 @@ def creation(plane, contender, workload):
         taken = spent(plane)
         began = post_all(plane, contender.path(namespace), workload.bodies(contender, namespace))
         result = reached(watch, began, workload, taken)
-        result |= memory_of(contender.process)
+        result |= memory_of(contender)
         empty(plane, namespace, contender.path)
     return result
 
@@ -154,9 +154,10 @@ def replaced(watch, began, before, taken):
             "cpu_seconds": rounded(taken())}
 
 
-def memory_of(process):
+def memory_of(contender):
     """Resident, and of that what is no page of a file: those the kernel can take back at any time."""
-    return {"memory_mb": round(process.memory_mb(), 1), "anonymous_mb": round(process.memory_mb("RssAnon"), 1)}
+    return {"memory_mb": round(contender.process.memory_mb(), 1),
+            "anonymous_mb": round(contender.process.memory_mb("RssAnon"), 1)}
 
 
 def sample(ours, seconds):
@@ -166,7 +167,7 @@ def sample(ours, seconds):
     seen = []
     for _ in range(seconds):
         time.sleep(1)
-        seen.append(memory_of(ours.process))
+        seen.append(memory_of(ours))
     written = {key: count - writes.get(key, 0) for key, count in ours.writes().items()
                if count != writes.get(key, 0)}
     most = max(seen[seconds // 2:], key=lambda memory: memory["memory_mb"])

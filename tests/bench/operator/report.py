@@ -102,12 +102,13 @@ def where_line(results):
 
 def memory_table(results):
     """The most after any of the workloads."""
-    seen = {"ours": [each for runs in results.get("creation", {}).values() for each in runs.get("ours", [])]}
-    for name, workloads in results.get("peers", {}).items():
-        seen[name] = [each for runs in workloads.values() for each in runs]
+    seen = {}
+    for workload in results.get("creation", {}):
+        for name, runs in by_contender(results, workload).items():
+            seen.setdefault(name, []).extend(runs)
     rows = []
     for name, runs in seen.items():
-        if runs:
+        if name != "bare":  # it is gone by then
             most = max(runs, key=lambda each: each["memory_mb"])
             rows.append((NAMES[name], f"{most['memory_mb']:.0f} MB", f"{most['anonymous_mb']:.0f} MB"))
     return table(("who", "resident memory after these workloads", "of it anonymous"), rows)
