@@ -123,9 +123,33 @@ def out_of_memory(run):
     subprocess.run([sys.executable, "-c", eater], check=False)
 
 
+@contextlib.contextmanager
+def standing_still(process):
+    os.kill(process, signal.SIGSTOP)
+    try:
+        until(lambda: all_threads_stopped(process), f"process {process} stands still")
+        yield
+    finally:
+        os.kill(process, signal.SIGCONT)
+
+
+def all_threads_stopped(process):
+    with contextlib.suppress(OSError):  # a thread may end meanwhile
+        stats = [(task / "stat").read_text() for task in pathlib.Path(f"/proc/{process}/task").iterdir()]
+        return all(stat.rpartition(")")[2].split()[0] in "TZX" for stat in stats)
+    return False
+
+
 def bad_memory(run):
     """Bits of rank 1 turn over: in each layer norm's weights, the long rows of floats near 1, a NaN."""
     engine = run.ranks[1].engine()
+    with standing_still(engine):  # a row that it frees meanwhile may hold pointers when it is written
+        hits = put_nan(engine)
+    if hits == 0:
+        sys.exit("bad-memory: no weights found in the memory of rank 1")
+
+
+def put_nan(engine):
     row = b"\x3f" * NORM_WIDTH  # the highest bytes of floats from 0.5 to 2
     hits = 0
     maps = pathlib.Path(f"/proc/{engine}/maps").read_text(encoding="utf-8")
@@ -143,8 +167,7 @@ def bad_memory(run):
                 memory.write(NAN)
                 hits += 1
                 at = highest.find(row, at + NORM_WIDTH)
-    if hits == 0:
-        sys.exit("bad-memory: no weights found in the memory of rank 1")
+    return hits
 
 
 def cut_file(run):
