@@ -2,9 +2,10 @@
 
 #include <cmath>
 #include <concepts>
-#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
+
+#include "contract/json_integer.h"
 
 namespace tj {
 namespace {
@@ -42,11 +43,9 @@ class Fields {
   void read(const char* key, Number& value) {
     const json* field = find(key, &json::is_number_integer, "an integer");
     if (field == nullptr) return;
-    const bool fits = field->is_number_unsigned()
-                          ? std::in_range<Number>(field->get<std::uint64_t>())
-                          : std::in_range<Number>(field->get<std::int64_t>());
-    if (!fits) return complain(at_ + key + " is " + shown(*field) + ", which is too large");
-    value = field->get<Number>();
+    const auto number = json_integer<Number>(*field);
+    if (!number) return complain(at_ + key + " is " + shown(*field) + ", which is too large");
+    value = *number;
   }
   const json* find(const char* key, bool (json::*is)() const noexcept, const char* wanted) {
     const auto field = object_.find(key);

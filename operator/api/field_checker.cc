@@ -83,7 +83,7 @@ bool FieldChecker::check_list(const Field& field, Bounds sizes, const std::strin
 
 std::optional<long long> FieldChecker::check_whole_number(const Field& field, Bounds bounds) {
   if (field.value == nullptr) return std::nullopt;
-  const auto number = read::whole_number_of(*field.value);
+  const auto number = json_integer<long long>(*field.value);
   if (number && is_within(*number, bounds)) return number;
   add(field, seen(field) + "; it must be a whole number from " + range(bounds));
   return std::nullopt;

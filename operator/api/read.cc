@@ -107,14 +107,6 @@ std::string string_at(const json& parent, std::string_view key) {
   return text_of(value_at(parent, key));
 }
 
-std::optional<long long> whole_number_of(const json& value) {
-  if (!value.is_number_integer()) return std::nullopt;
-  const bool is_too_big =
-      value.is_number_unsigned() && !std::in_range<long long>(value.get<std::uint64_t>());
-  if (is_too_big) return std::nullopt;
-  return value.get<long long>();
-}
-
 std::optional<double> maybe_real_at(const json& parent, std::string_view key) {
   const json& value = value_at(parent, key);
   if (!value.is_number()) return std::nullopt;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "contract/json_integer.h"
 #include "operator/api/types.h"
 
 namespace tj::read {
@@ -36,12 +37,9 @@ std::string text_of(const json& value);
 std::string string_at(const json& parent, std::string_view key);
 
 /// Absent as well where the number does not fit into the type.
-std::optional<long long> whole_number_of(const json& value);
 template <typename Number = int>
 std::optional<Number> maybe_number_at(const json& parent, std::string_view key) {
-  const auto number = whole_number_of(value_at(parent, key));
-  if (!number || !std::in_range<Number>(*number)) return std::nullopt;
-  return static_cast<Number>(*number);
+  return json_integer<Number>(value_at(parent, key));
 }
 template <typename Number = int>
 Number number_at(const json& parent, std::string_view key, Number fallback = 0) {

@@ -50,7 +50,7 @@ struct FieldReader {
 
  private:
   static void read_entry(const json& entry, std::vector<int>& numbers) {
-    const auto number = whole_number_of(entry);
+    const auto number = json_integer<long long>(entry);
     if (number && std::in_range<int>(*number)) numbers.push_back(static_cast<int>(*number));
   }
   static void read_entry(const json& entry, std::vector<std::string>& texts) {

@@ -27,9 +27,9 @@ bool is_same_place(const Progress& left, const Progress& right) {
          left.last_checkpoint == right.last_checkpoint;
 }
 
-bool may_answer(const TrainingJob& job, const Pod* rank0) {
-  return rank0 != nullptr && job.progress_port && rank0->phase == PodPhase::running &&
-         !rank0->exit && !rank0->meta.deletion_time && !rank0->ip.empty();
+bool may_answer(const TrainingJob& job, const Pod& rank0) {
+  return job.progress_port && rank0.phase == PodPhase::running && !rank0.exit &&
+         !rank0.meta.deletion_time && !rank0.ip.empty();
 }
 
 /// The pod of rank 0 of the current attempt.
@@ -68,7 +68,7 @@ std::optional<ProgressNews> ProgressPoller::look(const TrainingJob& job,
   entry.heartbeat_timeout = job.spec.run.heartbeat_timeout;
   entry.attempt = job.status.attempt;
   entry.was_read |= job.status.progress && job.status.progress->attempt == job.status.attempt;
-  set_asked(*known, may_answer(job, rank0));
+  set_asked(*known, may_answer(job, *rank0));
   return ProgressNews{entry.pod_uid, entry.document, unreadable_for(entry)};
 }
 
