@@ -8,9 +8,9 @@
 #include "trainer/check/machine.h"
 #include "trainer/check/nccl_lint.h"
 #include "trainer/check/report.h"
-#include "trainer/comm/network_facts.h"
 #include "trainer/data/token_source.h"
 #include "trainer/launch/launch.h"
+#include "trainer/network/network_facts.h"
 
 namespace tj::trainer {
 namespace {

@@ -13,7 +13,8 @@
 #include "trainer/comm/agreement.h"
 #include "trainer/comm/rendezvous.h"
 #include "trainer/launch/host.h"
-#include "trainer/report/last_words.h"
+#include "trainer/launch/process_identity.h"
+#include "trainer/process/last_words.h"
 #include "trainer/watch/limits.h"
 #include "trainer/watch/phase_clock.h"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "trainer/check/finding.h"
-#include "trainer/comm/network.h"
 #include "trainer/launch/host.h"
+#include "trainer/network/network.h"
 
 namespace tj::trainer {
 

@@ -18,9 +18,9 @@
 #include <fstream>
 
 #include "trainer/check/machine.h"
-#include "trainer/comm/master_link.h"
-#include "trainer/comm/network_facts.h"
-#include "trainer/launch/unique_fd.h"
+#include "trainer/network/master_link.h"
+#include "trainer/network/network_facts.h"
+#include "trainer/process/unique_fd.h"
 
 namespace tj::trainer {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "trainer/check/nccl_names.h"
 #include "trainer/check/nccl_rules.h"
-#include "trainer/comm/network_facts.h"
+#include "trainer/network/network_facts.h"
 
 extern char** environ;
 

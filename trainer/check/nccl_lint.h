@@ -9,7 +9,7 @@
 
 #include "contract/launch_env.h"
 #include "trainer/check/finding.h"
-#include "trainer/comm/network.h"
+#include "trainer/network/network.h"
 
 namespace tj::trainer {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/report/settings.h"
+#include "trainer/values/settings.h"
 
 namespace tj::trainer {
 namespace {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "trainer/checkpoint/durable_file.h"
+#include "trainer/process/durable_file.h"
 
 namespace tj::trainer {
 namespace {

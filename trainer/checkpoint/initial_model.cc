@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "trainer/checkpoint/json_integer.h"
 #include "trainer/checkpoint/shard_plan.h"
+#include "trainer/values/json_integer.h"
 
 namespace tj::trainer {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "trainer/checkpoint/json_integer.h"
+#include "trainer/values/json_integer.h"
 namespace tj::trainer {
 namespace {
 using nlohmann::ordered_json;

@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "contract/result.h"
-#include "trainer/checkpoint/durable_file.h"
 #include "trainer/models/gpt2_config.h"
-#include "trainer/train/loss_scale.h"
+#include "trainer/process/durable_file.h"
+#include "trainer/values/loss_scale.h"
 
 namespace tj::trainer {
 

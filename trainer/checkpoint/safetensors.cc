@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "trainer/checkpoint/json_integer.h"
+#include "trainer/values/json_integer.h"
 
 namespace tj::trainer {
 namespace {

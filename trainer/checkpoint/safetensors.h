@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "contract/result.h"
-#include "trainer/checkpoint/durable_file.h"
+#include "trainer/process/durable_file.h"
 
 namespace tj::trainer {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "contract/utf8.h"
-#include "trainer/checkpoint/json_integer.h"
+#include "trainer/values/json_integer.h"
 
 namespace tj::trainer {
 namespace {

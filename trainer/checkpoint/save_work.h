@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "contract/result.h"
-#include "trainer/checkpoint/durable_file.h"
 #include "trainer/checkpoint/folder.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/retention.h"
 #include "trainer/checkpoint/shard_plan.h"
+#include "trainer/process/durable_file.h"
 
 namespace tj::trainer {
 

@@ -10,7 +10,7 @@
 #include "trainer/checkpoint/catalog.h"
 #include "trainer/checkpoint/state_group.h"
 #include "trainer/comm/communicator.h"
-#include "trainer/train/zero/flat_layout.h"
+#include "trainer/values/flat_layout.h"
 
 namespace tj::trainer {
 

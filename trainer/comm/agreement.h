@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "trainer/comm/communicator.h"
-#include "trainer/train/failure.h"
+#include "trainer/values/failure.h"
 
 namespace tj::trainer {
 

@@ -12,7 +12,7 @@
 #include <limits>
 
 #include "trainer/comm/tree_all_reduce.h"
-#include "trainer/train/failure.h"
+#include "trainer/values/failure.h"
 
 namespace tj::trainer {
 namespace {

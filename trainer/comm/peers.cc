@@ -12,8 +12,8 @@
 #include "contract/launch_env.h"
 #include "contract/names.h"
 #include "contract/utf8.h"
+#include "trainer/process/process_state.h"
 #include "trainer/watch/judge.h"
-#include "trainer/watch/process_state.h"
 
 namespace tj::trainer {
 namespace {

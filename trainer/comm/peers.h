@@ -10,7 +10,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
-#include "trainer/comm/loss_notice.h"
+#include "trainer/watch/loss_notice.h"
 #include "trainer/watch/watchdog.h"
 
 namespace tj::trainer {

@@ -13,15 +13,15 @@
 #include <vector>
 
 #include "contract/names.h"
-#include "trainer/comm/deadline_guard.h"
 #include "trainer/comm/gloo_communicator.h"
-#include "trainer/comm/master_link.h"
-#include "trainer/comm/network.h"
-#include "trainer/comm/network_facts.h"
 #include "trainer/comm/roll_call.h"
-#include "trainer/report/progress.h"
-#include "trainer/train/early_stop.h"
-#include "trainer/train/ending.h"
+#include "trainer/network/master_link.h"
+#include "trainer/network/network.h"
+#include "trainer/network/network_facts.h"
+#include "trainer/process/deadline_guard.h"
+#include "trainer/process/early_stop.h"
+#include "trainer/process/ending.h"
+#include "trainer/process/lines.h"
 #include "trainer/watch/judge.h"
 
 namespace tj::trainer {

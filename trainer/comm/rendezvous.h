@@ -9,9 +9,9 @@
 
 #include "trainer/comm/accelerator.h"
 #include "trainer/comm/communicator.h"
-#include "trainer/launch/process_env.h"
-#include "trainer/report/settings.h"
-#include "trainer/train/failure.h"
+#include "trainer/values/failure.h"
+#include "trainer/values/process_env.h"
+#include "trainer/values/settings.h"
 #include "trainer/watch/watchdog.h"
 
 namespace tj::trainer {

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "contract/utf8.h"
-#include "trainer/checkpoint/durable_file.h"
-#include "trainer/checkpoint/json_integer.h"
+#include "trainer/process/durable_file.h"
+#include "trainer/values/json_integer.h"
 
 namespace tj::trainer {
 namespace {

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <string>
 
-#include "trainer/launch/unique_fd.h"
+#include "trainer/process/unique_fd.h"
 
 namespace tj::trainer {
 namespace {

@@ -11,10 +11,10 @@
 #include <mutex>
 #include <thread>
 
-#include "trainer/checkpoint/durable_file.h"
 #include "trainer/data/mapped_file.h"
 #include "trainer/data/shard.h"
-#include "trainer/report/settings.h"
+#include "trainer/process/durable_file.h"
+#include "trainer/values/settings.h"
 
 namespace tj::trainer {
 namespace {

@@ -13,7 +13,7 @@
 #include "trainer/data/prepare_plan.h"
 #include "trainer/data/token_manifest.h"
 #include "trainer/data/tokenizer.h"
-#include "trainer/train/failure.h"
+#include "trainer/values/failure.h"
 
 namespace tj::trainer {
 

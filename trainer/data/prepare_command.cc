@@ -8,9 +8,9 @@
 #include "contract/utf8.h"
 #include "trainer/data/prepare.h"
 #include "trainer/launch/host.h"
-#include "trainer/report/last_words.h"
-#include "trainer/report/settings.h"
-#include "trainer/train/stop_request.h"
+#include "trainer/process/last_words.h"
+#include "trainer/process/stop_request.h"
+#include "trainer/values/settings.h"
 
 namespace tj::trainer {
 namespace {

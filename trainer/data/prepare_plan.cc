@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "trainer/checkpoint/durable_file.h"
 #include "trainer/data/file_walk.h"
+#include "trainer/process/durable_file.h"
 
 namespace tj::trainer {
 namespace {

@@ -1,7 +1,7 @@
 #include "trainer/data/shard.h"
 
-#include "trainer/checkpoint/durable_file.h"
 #include "trainer/data/mapped_file.h"
+#include "trainer/process/durable_file.h"
 
 namespace tj::trainer {
 namespace {

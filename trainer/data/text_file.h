@@ -6,7 +6,7 @@
 #include <string>
 
 #include "contract/result.h"
-#include "trainer/launch/unique_fd.h"
+#include "trainer/process/unique_fd.h"
 
 namespace tj::trainer {
 

@@ -4,10 +4,10 @@
 #include <cctype>
 #include <cerrno>
 
-#include "trainer/checkpoint/durable_file.h"
 #include "trainer/data/file_walk.h"
 #include "trainer/data/token_header.h"
 #include "trainer/data/token_manifest.h"
+#include "trainer/process/durable_file.h"
 
 namespace tj::trainer {
 namespace {

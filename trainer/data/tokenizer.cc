@@ -4,9 +4,9 @@
 #include <array>
 #include <span>
 
-#include "trainer/checkpoint/durable_file.h"
 #include "trainer/data/bpe_files.h"
 #include "trainer/data/token_source.h"
+#include "trainer/process/durable_file.h"
 
 namespace tj::trainer {
 

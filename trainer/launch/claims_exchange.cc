@@ -15,7 +15,7 @@
 
 #include "contract/names.h"
 #include "trainer/launch/host.h"
-#include "trainer/launch/unique_fd.h"
+#include "trainer/process/unique_fd.h"
 
 namespace tj::trainer {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "contract/result.h"
-#include "trainer/comm/master_link.h"
 #include "trainer/launch/claims.h"
+#include "trainer/network/master_link.h"
 
 namespace tj::trainer {
 

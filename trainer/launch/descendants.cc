@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "trainer/watch/process_state.h"
+#include "trainer/process/process_state.h"
 
 namespace tj::trainer {
 void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }

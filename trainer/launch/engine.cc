@@ -8,7 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "trainer/report/last_words.h"
+#include "trainer/process/last_words.h"
 
 namespace tj::trainer {
 namespace {

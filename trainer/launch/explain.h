@@ -4,7 +4,7 @@
 #include <string>
 
 #include "trainer/launch/launch_plan.h"
-#include "trainer/report/settings.h"
+#include "trainer/values/settings.h"
 
 namespace tj::trainer {
 

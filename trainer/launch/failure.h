@@ -7,7 +7,7 @@
 #include <string>
 
 #include "contract/outcome.h"
-#include "trainer/launch/process_env.h"
+#include "trainer/values/process_env.h"
 
 namespace tj::trainer {
 

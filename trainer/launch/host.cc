@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/launch/unique_fd.h"
+#include "trainer/process/unique_fd.h"
 
 namespace tj::trainer {
 namespace {

@@ -8,9 +8,6 @@
 #include <string>
 
 #include "contract/names.h"
-#include "trainer/comm/master_link.h"
-#include "trainer/comm/network.h"
-#include "trainer/comm/network_facts.h"
 #include "trainer/launch/claims.h"
 #include "trainer/launch/claims_exchange.h"
 #include "trainer/launch/env_reader.h"
@@ -18,7 +15,10 @@
 #include "trainer/launch/host.h"
 #include "trainer/launch/launch_plan.h"
 #include "trainer/launch/supervisor.h"
-#include "trainer/report/last_words.h"
+#include "trainer/network/master_link.h"
+#include "trainer/network/network.h"
+#include "trainer/network/network_facts.h"
+#include "trainer/process/last_words.h"
 
 namespace tj::trainer {
 namespace {
@@ -67,10 +67,10 @@ Result<LaunchPlan> settle(LaunchPlan plan, SignalQueue& signals) {
   const Identity& id = plan.identity;
   if (!id.is_ambiguous) return plan;
   const Endpoint master{id.master_addr.value, id.master_port.value};
-  say("WORLD_SIZE is " + std::to_string(id.worker_count.value) + ", with " +
-      std::to_string(plan.gpus) +
-      " GPUs here: it may count workers or processes; asking all launchers at " + master.host +
-      ":" + std::to_string(master.port));
+  launcher_says("WORLD_SIZE is " + std::to_string(id.worker_count.value) + ", with " +
+                std::to_string(plan.gpus) +
+                " GPUs here: it may count workers or processes; asking all launchers at " +
+                master.host + ":" + std::to_string(master.port));
   const auto decision =
       exchange_claims({.mine = {.world_size = id.worker_count.value,
                                 .rank = id.worker_index.value,
@@ -78,7 +78,7 @@ Result<LaunchPlan> settle(LaunchPlan plan, SignalQueue& signals) {
                                 .machine = machine_of_claims(process_env),
                                 .node = id.node_name.value},
                        .master = master,
-                       .say = say,
+                       .say = launcher_says,
                        .is_asked_to_stop = [&] { return is_asked_to_stop(signals); }});
   if (!decision) return decision.error();
   return plan_for(decided(id, *decision, plan.gpus), process_env, this_host());
@@ -107,7 +107,7 @@ Result<LaunchPlan> plan_to_launch(const LaunchOptions& options, SignalQueue& sig
 
 int fail(int code, const std::string& reason, const Error& error) {
   write_last_words({.reason = reason, .message = describe(error), .rank = {}, .step = {}});
-  say(describe(error));
+  launcher_says(describe(error));
   return code;
 }
 
@@ -134,14 +134,14 @@ int report(const LaunchEnd& end, const WordFiles& words) {
   if (!end.blamed) {
     const auto outcome = from_termination_message(words.read(0));
     if (outcome) write_last_words(*outcome);
-    if (end.stop_signal) say(stopped + "every process ended with exit code 0");
+    if (end.stop_signal) launcher_says(stopped + "every process ended with exit code 0");
     return exit_code::kDone;
   }
   const std::string own_words = words.read(end.blamed->env.local_rank);
   if (!own_words.empty() || !pod_has_foreign_words()) {
     write_last_words(outcome_of(*end.blamed, own_words));
   }
-  say(stopped + describe_failure(*end.blamed, own_words));
+  launcher_says(stopped + describe_failure(*end.blamed, own_words));
   return end.blamed->exit_code;
 }
 
@@ -174,8 +174,8 @@ int launch(const LaunchOptions& options) {
   SignalQueue signals;  // first, so that no signal is missed
   auto plan = plan_to_launch(options, signals);
   if (!plan) return fail_to_plan(plan.error());
-  say(describe(*plan));
-  for (const std::string& note : plan->identity.notes) say(note);
+  launcher_says(describe(*plan));
+  for (const std::string& note : plan->identity.notes) launcher_says(note);
   for (;;) {
     const WordFiles words;
     const LaunchEnd end = supervise({.plan = *plan,
@@ -187,8 +187,9 @@ int launch(const LaunchOptions& options) {
     if (end.start_error) return fail_to_start(*end.start_error);
     if (!wants_restart(end, *plan, signals)) return report(end, words);
     plan = restarted(*plan);
-    say(describe_failure(*end.blamed, words.read(end.blamed->env.local_rank)) + "; restart " +
-        std::to_string(plan->restarts) + " of " + std::to_string(plan->max_restarts));
+    launcher_says(describe_failure(*end.blamed, words.read(end.blamed->env.local_rank)) +
+                  "; restart " + std::to_string(plan->restarts) + " of " +
+                  std::to_string(plan->max_restarts));
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "trainer/launch/process_identity.h"
+
 namespace tj::trainer {
 namespace {
 

@@ -8,7 +8,7 @@
 #include "contract/launch_env.h"
 #include "contract/result.h"
 #include "trainer/launch/identity.h"
-#include "trainer/launch/process_env.h"
+#include "trainer/values/process_env.h"
 
 namespace tj::trainer {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/launch/unique_fd.h"
+#include "trainer/process/unique_fd.h"
 
 namespace tj::trainer {
 

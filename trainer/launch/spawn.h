@@ -7,7 +7,7 @@
 
 #include "contract/launch_env.h"
 #include "contract/result.h"
-#include "trainer/launch/unique_fd.h"
+#include "trainer/process/unique_fd.h"
 
 namespace tj::trainer {
 

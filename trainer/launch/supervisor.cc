@@ -16,7 +16,8 @@
 #include "trainer/launch/descendants.h"
 #include "trainer/launch/line_relay.h"
 #include "trainer/launch/spawn.h"
-#include "trainer/watch/process_state.h"
+#include "trainer/process/lines.h"
+#include "trainer/process/process_state.h"
 
 namespace tj::trainer {
 namespace {
@@ -138,7 +139,7 @@ void Supervisor::advance(Clock::time_point now) {
   if (stage_ == Stage::running && over) begin_stop(SIGTERM, now);
   if (stage_ == Stage::stopping && now >= deadline_) begin_kill(now);
   if (stage_ == Stage::killing && now >= deadline_) {
-    say("a process does not end even by SIGKILL; leaving it behind");
+    launcher_says("a process does not end even by SIGKILL; leaving it behind");
     stage_ = Stage::given_up;
   }
   if (stage_ != Stage::running && std::exchange(strays_may_be_new_, false)) signal_strays();
@@ -178,8 +179,8 @@ void Supervisor::begin_kill(Clock::time_point now) {
     if (worker.alive) ranks += (ranks.empty() ? "rank " : ", ") + std::to_string(worker.env.rank);
   }
   signal_workers(SIGKILL);
-  say((ranks.empty() ? "a left-over process" : ranks) + " did not end within " +
-      std::to_string(request_.grace.count()) + " s of being asked to; sent SIGKILL");
+  launcher_says((ranks.empty() ? "a left-over process" : ranks) + " did not end within " +
+                std::to_string(request_.grace.count()) + " s of being asked to; sent SIGKILL");
 }
 
 void Supervisor::signal_workers(int signal) {
@@ -259,10 +260,6 @@ LaunchEnd supervise(const SuperviseRequest& request, SignalQueue& signals) {
   return Supervisor(request, signals).run();
 }
 
-void say(const std::string& line) {
-  const std::string text = "trainer launch: " + line + "\n";
-  const auto ignored = ::write(STDERR_FILENO, text.data(), text.size());
-  static_cast<void>(ignored);
-}
+void launcher_says(const std::string& line) { say_error("trainer launch: " + line); }
 
 }  // namespace tj::trainer

@@ -37,6 +37,6 @@ struct LaunchEnd {
 LaunchEnd supervise(const SuperviseRequest& request, SignalQueue& signals);
 
 /// One line of the launcher's own, on stderr.
-void say(const std::string& line);
+void launcher_says(const std::string& line);
 
 }  // namespace tj::trainer

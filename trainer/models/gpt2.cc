@@ -10,7 +10,7 @@
 
 #include "trainer/models/gelu_kernel.h"
 #include "trainer/models/head_loss.h"
-#include "trainer/train/counter_random.h"
+#include "trainer/values/counter_random.h"
 
 namespace tj::trainer {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "contract/result.h"
-#include "trainer/launch/unique_fd.h"
+#include "trainer/process/unique_fd.h"
 
 namespace tj::trainer {
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "trainer/checkpoint/json_integer.h"
+#include "trainer/values/json_integer.h"
 
 namespace tj::trainer {
 namespace {

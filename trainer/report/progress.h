@@ -6,8 +6,6 @@
 #include <optional>
 #include <string>
 
-#include "trainer/report/lines.h"
-
 namespace tj::trainer {
 
 struct StepReport {

@@ -7,6 +7,7 @@
 #include "contract/launch_env.h"
 #include "contract/names.h"
 #include "contract/utf8.h"
+#include "trainer/process/lines.h"
 #include "trainer/report/ledger_file.h"
 #include "trainer/report/metrics_page.h"
 #include "trainer/report/progress_server.h"
@@ -16,13 +17,6 @@ namespace tj::trainer {
 namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
-
-TokenCost cost_of(const Gpt2Config& model) {
-  return {.parameters = parameter_count(model) - model.context * model.width,
-          .layers = model.layers,
-          .width = model.width,
-          .sequence_tokens = model.context};
-}
 
 double seconds_before(const PhaseClock& clock) {
   const double counted = spending_of(clock.seen(), 0).total();
@@ -42,8 +36,9 @@ Setting valid(Setting row) {
 }
 
 /// The port to listen at; absent: none.
-std::optional<int> port_of(const TrainPlan& plan) {
-  if (plan.progress_port) return *plan.progress_port > 0 ? plan.progress_port : std::nullopt;
+std::optional<int> port_of(const ReportOptions& options) {
+  if (options.progress_port)
+    return *options.progress_port > 0 ? options.progress_port : std::nullopt;
   if (!process_env(names::kEnvJobName)) return std::nullopt;
   return names::kProgressPortDefault;
 }
@@ -52,17 +47,17 @@ std::optional<int> port_of(const TrainPlan& plan) {
 
 class Reporter::Impl {
  public:
-  Impl(const TrainPlan& plan, const ProcessEnv& env, const PhaseClock& clock)
-      : plan_(plan),
+  Impl(ReportOptions options, const ProcessEnv& env, const PhaseClock& clock)
+      : options_(std::move(options)),
         env_(env),
         clock_(clock),
-        out_(plan.out),
+        out_(options_.out),
         ledger_(out_ / "ledger.json", clock, seconds_before(clock)),
         server_({.progress = [this] { return to_progress_document(state().progress); },
                  .metrics = [this] { return metrics_page(state()); }},
                 [this] { tick(); }) {
     state_.progress.attempt = env.attempt;
-    state_.progress.steps = plan.schedule.steps;
+    state_.progress.steps = options_.steps;
     open_log();
     if (!is_first()) return;
     open_port();
@@ -91,9 +86,9 @@ class Reporter::Impl {
       state_.progress.step = step;
       if (step > 0) state_.progress.last_checkpoint = SavedStep{.step = step, .path = path};
     }
-    ledger_.begin(env_.attempt, plan_.resume, step);
+    ledger_.begin(env_.attempt, options_.resume, step);
     has_begun_ = true;
-    if (tensorboard_) tensorboard_->begin(step + 1, table_, plan_.settings);
+    if (tensorboard_) tensorboard_->begin(step + 1, table_, options_.hyperparameters);
     ordered_json event = {{"event", step > 0 ? "resume" : "begin"},
                           {"attempt", env_.attempt},
                           {"at_step", step},
@@ -117,9 +112,9 @@ class Reporter::Impl {
     const auto left = static_cast<double>(report.steps - report.step);
     if (const auto pace = pace_.seconds_per_step(); pace && left > 0)
       report.eta_seconds = *pace * left;
-    if (plan_.peak_tflops > 0) {
-      report.mfu = tokens_per_second(report) * cost_of(plan_.model).flops() /
-                   (plan_.peak_tflops * 1e12 * env_.world_size);
+    if (options_.peak_tflops > 0) {
+      report.mfu = tokens_per_second(report) * options_.cost.flops() /
+                   (options_.peak_tflops * 1e12 * env_.world_size);
     }
     note(report);
     if (tensorboard_) tensorboard_->step(report, ledger_.spending());
@@ -189,8 +184,8 @@ class Reporter::Impl {
   void open_log() {
     const std::string name = "rank-" + std::to_string(env_.rank) + ".log";
     log_setting_ = {"rank logs", "off", "flag"};
-    if (plan_.log_dir.empty()) return;
-    const fs::path folder = plan_.log_dir;
+    if (options_.log_dir.empty()) return;
+    const fs::path folder = options_.log_dir;
     log_setting_ = {"rank logs", (folder / "rank-N.log").string(), "computed: one for each rank"};
     const auto opened = log_lines_to(folder / name, attempt_heading(env_));
     if (opened) return;
@@ -200,9 +195,9 @@ class Reporter::Impl {
   }
 
   void open_port() {
-    const auto port = port_of(plan_);
+    const auto port = port_of(options_);
     port_setting_ = {"progress", "off", "computed: not in a job"};
-    if (plan_.progress_port) port_setting_.origin = "flag";
+    if (options_.progress_port) port_setting_.origin = "flag";
     if (!port) return;
     // Other machines ask in a pod only.
     const bool is_in_pod = process_env(names::kEnvPodIp).has_value();
@@ -214,27 +209,27 @@ class Reporter::Impl {
     }
     const std::string host = is_in_pod ? "" : "127.0.0.1";
     port_setting_ = {"progress", host + ":" + std::to_string(*port),
-                     plan_.progress_port ? "flag" : "default in a job"};
+                     options_.progress_port ? "flag" : "default in a job"};
   }
 
   Setting mfu_setting() const {
-    const std::string cost = number_text(cost_of(plan_.model).flops());
+    const std::string cost = number_text(options_.cost.flops());
     const std::string formula =
         "computed: tok/s x " + cost + " FLOP (6 x parameters + 12 x layers x width x seq-len)";
-    if (plan_.peak_tflops > 0)
-      return {"mfu", "of " + number_text(plan_.peak_tflops) + " TFLOP/s per rank", formula};
+    if (options_.peak_tflops > 0)
+      return {"mfu", "of " + number_text(options_.peak_tflops) + " TFLOP/s per rank", formula};
     return {"mfu", "unknown peak", formula + "; --peak-tflops says it"};
   }
 
   Setting open_tensorboard() {
-    if (plan_.tensorboard.empty()) return {"tensorboard", "off", "flag"};
+    if (options_.tensorboard.empty()) return {"tensorboard", "off", "flag"};
     std::string host = env_.node_name;
     std::ranges::replace(host, '/', '_');
-    auto opened = TensorBoard::create(plan_.tensorboard, host);
+    auto opened = TensorBoard::create(options_.tensorboard, host);
     if (!opened) return {"tensorboard", "none", "computed: " + describe(opened.error())};
     const std::scoped_lock lock(tensorboard_mutex_);
     tensorboard_.emplace(std::move(*opened));
-    return {"tensorboard", plan_.tensorboard, "computed: event files"};
+    return {"tensorboard", options_.tensorboard, "computed: event files"};
   }
 
   RunState state() const {
@@ -269,8 +264,9 @@ class Reporter::Impl {
   /// Where there is a bar, each step is on it already.
   void show(const StepReport& report) {
     const bool is_first_or_last = report.step == 1 || report.step == report.steps;
-    const bool is_due = report.step % plan_.log_every == 0 || is_first_or_last;
-    if (is_due && (!draws_bar_ || plan_.log_every > 1 || is_first_or_last)) say(step_line(report));
+    const bool is_due = report.step % options_.log_every == 0 || is_first_or_last;
+    if (is_due && (!draws_bar_ || options_.log_every > 1 || is_first_or_last))
+      say(step_line(report));
     if (draws_bar_) draw_bar(progress_bar(report, terminal_columns(), has_colour_));
   }
 
@@ -301,7 +297,7 @@ class Reporter::Impl {
     if (tensorboard_) (void)tensorboard_->flush();
   }
 
-  const TrainPlan& plan_;
+  const ReportOptions options_;
   const ProcessEnv& env_;
   const PhaseClock& clock_;
   const fs::path out_;
@@ -323,8 +319,8 @@ class Reporter::Impl {
   ProgressServer server_;  // its thread uses all of the above: first to end
 };
 
-Reporter::Reporter(const TrainPlan& plan, const ProcessEnv& env, const PhaseClock& clock)
-    : impl_(std::make_unique<Impl>(plan, env, clock)) {}
+Reporter::Reporter(ReportOptions options, const ProcessEnv& env, const PhaseClock& clock)
+    : impl_(std::make_unique<Impl>(std::move(options), env, clock)) {}
 Reporter::~Reporter() { impl_->end_unsaid(); }
 
 void Reporter::begin(std::vector<Setting> table) { impl_->begin(std::move(table)); }

@@ -5,26 +5,38 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
+#include <string>
 #include <vector>
 
 #include "contract/progress.h"
 #include "trainer/checkpoint/folder.h"
 #include "trainer/checkpoint/save_report.h"
-#include "trainer/launch/process_env.h"
 #include "trainer/report/progress.h"
-#include "trainer/report/settings.h"
-#include "trainer/train/failure.h"
-#include "trainer/train/plan.h"
+#include "trainer/values/failure.h"
+#include "trainer/values/process_env.h"
+#include "trainer/values/settings.h"
 #include "trainer/watch/phase_clock.h"
 
 namespace tj::trainer {
 
+/// What of a run's plan is told, and where to.
+struct ReportOptions {
+  std::string out;
+  bool resume = false;
+  std::int64_t steps = 0;
+  std::int64_t log_every = 1;
+  std::string tensorboard;               // folder of event files; empty: none
+  std::string log_dir;                   // folder of a log of each rank; empty: none
+  std::optional<int> progress_port;      // 0: none; absent: the default of a job, none elsewhere
+  double peak_tflops = 0;                // of each rank's device; 0: not known
+  TokenCost cost;                        // for the share of that peak
+  std::vector<Setting> hyperparameters;  // for TensorBoard
+};
+
 class Reporter {
  public:
-  /// Before the ranks have met: from here on rank 0 answers at its port. `plan` and `clock` outlive
-  /// it.
-  Reporter(const TrainPlan& plan, const ProcessEnv& env, const PhaseClock& clock);
+  /// Before the ranks have met: from here on rank 0 answers at its port. `clock` outlives it.
+  Reporter(ReportOptions options, const ProcessEnv& env, const PhaseClock& clock);
   /// Writes what is left, as of a run that has failed where nobody has said how it ended.
   ~Reporter();
 

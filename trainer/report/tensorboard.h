@@ -11,7 +11,7 @@
 #include "trainer/report/event_messages.h"
 #include "trainer/report/ledger.h"
 #include "trainer/report/progress.h"
-#include "trainer/report/settings.h"
+#include "trainer/values/settings.h"
 
 namespace tj::trainer {
 

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "trainer/checkpoint/durable_file.h"
-#include "trainer/report/settings.h"
+#include "trainer/process/durable_file.h"
+#include "trainer/values/settings.h"
 
 namespace tj::trainer {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "contract/result.h"
-#include "trainer/report/settings.h"
 #include "trainer/train/flags.h"
+#include "trainer/values/settings.h"
 
 namespace tj::trainer {
 

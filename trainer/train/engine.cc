@@ -16,13 +16,16 @@
 #include "trainer/comm/agreement.h"
 #include "trainer/comm/rendezvous.h"
 #include "trainer/launch/host.h"
-#include "trainer/report/last_words.h"
+#include "trainer/launch/process_identity.h"
+#include "trainer/process/early_stop.h"
+#include "trainer/process/ending.h"
+#include "trainer/process/last_words.h"
+#include "trainer/process/lines.h"
+#include "trainer/process/stop_request.h"
 #include "trainer/report/progress.h"
 #include "trainer/train/deepspeed_config.h"
-#include "trainer/train/early_stop.h"
-#include "trainer/train/ending.h"
 #include "trainer/train/loop.h"
-#include "trainer/train/stop_request.h"
+#include "trainer/train/report_options.h"
 
 namespace tj::trainer {
 namespace {
@@ -292,7 +295,7 @@ void say_finished(const LoopEnd& end, const ProcessEnv& env) {
   const milliseconds patience = plan.rendezvous_timeout;
   const auto begun = steady_clock::now();
   PhaseClock clock;
-  Reporter reporter(plan, env, clock);
+  Reporter reporter(report_options(plan), env, clock);
   const WatchRequest watch{
       .clock = clock, .limits = plan.limits, .write_down = [&reporter](const Failure& failure) {
         reporter.end(failure);

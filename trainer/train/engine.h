@@ -1,8 +1,8 @@
 // From the command line to an exit code: the whole of `trainer train`.
 #pragma once
-#include "trainer/launch/process_env.h"
-#include "trainer/train/failure.h"
 #include "trainer/train/plan.h"
+#include "trainer/values/failure.h"
+#include "trainer/values/process_env.h"
 
 namespace tj::trainer {
 

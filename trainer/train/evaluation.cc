@@ -4,8 +4,8 @@
 #include <chrono>
 
 #include "trainer/comm/agreement.h"
-#include "trainer/train/failure.h"
 #include "trainer/train/pass_reader.h"
+#include "trainer/values/failure.h"
 
 namespace tj::trainer {
 namespace {

@@ -9,9 +9,9 @@
 #include "trainer/comm/gradient_watch.h"
 #include "trainer/models/gpt2.h"
 #include "trainer/train/adamw.h"
-#include "trainer/train/loss_scale.h"
 #include "trainer/train/plan.h"
 #include "trainer/train/shard_tree.h"
+#include "trainer/values/loss_scale.h"
 #include "trainer/watch/phase_clock.h"
 
 namespace tj::trainer {

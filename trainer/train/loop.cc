@@ -8,8 +8,9 @@
 
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/comm/agreement.h"
+#include "trainer/process/early_stop.h"
+#include "trainer/process/lines.h"
 #include "trainer/report/progress.h"
-#include "trainer/train/early_stop.h"
 #include "trainer/train/evaluation.h"
 #include "trainer/train/learner.h"
 #include "trainer/train/pass_reader.h"

@@ -7,9 +7,9 @@
 #include "trainer/comm/communicator.h"
 #include "trainer/data/token_source.h"
 #include "trainer/report/reporter.h"
-#include "trainer/train/failure.h"
 #include "trainer/train/out_sharing.h"
 #include "trainer/train/plan.h"
+#include "trainer/values/failure.h"
 #include "trainer/watch/phase_clock.h"
 
 namespace tj::trainer {

@@ -6,7 +6,7 @@
 
 #include "trainer/checkpoint/claim.h"
 #include "trainer/comm/communicator.h"
-#include "trainer/report/settings.h"
+#include "trainer/values/settings.h"
 
 namespace tj::trainer {
 

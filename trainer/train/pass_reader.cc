@@ -2,7 +2,7 @@
 
 #include <torch/torch.h>
 
-#include "trainer/train/failure.h"
+#include "trainer/values/failure.h"
 
 namespace tj::trainer {
 

@@ -12,11 +12,11 @@
 #include "trainer/comm/accelerator.h"
 #include "trainer/data/sampler.h"
 #include "trainer/models/gpt2_config.h"
-#include "trainer/report/settings.h"
 #include "trainer/train/flags.h"
 #include "trainer/train/parameter_groups.h"
 #include "trainer/train/schedule.h"
 #include "trainer/train/zero/zero_schedule.h"
+#include "trainer/values/settings.h"
 #include "trainer/watch/limits.h"
 
 namespace tj::trainer {

@@ -7,9 +7,9 @@
 #include "trainer/checkpoint/initial_model.h"
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/comm/agreement.h"
-#include "trainer/report/progress.h"
-#include "trainer/train/early_stop.h"
-#include "trainer/train/stop_request.h"
+#include "trainer/process/early_stop.h"
+#include "trainer/process/lines.h"
+#include "trainer/process/stop_request.h"
 #include "trainer/train/stop_vote.h"
 
 namespace tj::trainer {

@@ -8,8 +8,8 @@
 #include "trainer/checkpoint/folder.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/comm/communicator.h"
-#include "trainer/train/failure.h"
 #include "trainer/train/plan.h"
+#include "trainer/values/failure.h"
 #include "trainer/watch/phase_clock.h"
 
 namespace tj::trainer {

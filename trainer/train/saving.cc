@@ -10,7 +10,7 @@
 #include "trainer/checkpoint/shard_plan.h"
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/comm/agreement.h"
-#include "trainer/report/progress.h"
+#include "trainer/process/lines.h"
 
 namespace tj::trainer {
 namespace {

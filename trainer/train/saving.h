@@ -11,7 +11,7 @@
 #include "trainer/checkpoint/retention.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/report/reporter.h"
-#include "trainer/train/failure.h"
+#include "trainer/values/failure.h"
 #include "trainer/watch/phase_clock.h"
 
 namespace tj::trainer {

@@ -1,7 +1,7 @@
 #include "trainer/train/stop_vote.h"
 
-#include "trainer/train/early_stop.h"
-#include "trainer/train/stop_request.h"
+#include "trainer/process/early_stop.h"
+#include "trainer/process/stop_request.h"
 
 namespace tj::trainer {
 

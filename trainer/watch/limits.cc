@@ -5,7 +5,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "trainer/report/settings.h"
+#include "trainer/values/settings.h"
 
 namespace tj::trainer {
 namespace {

@@ -12,11 +12,11 @@
 #include <numeric>
 #include <thread>
 
-#include "trainer/comm/deadline_guard.h"
-#include "trainer/report/progress.h"
-#include "trainer/train/ending.h"
+#include "trainer/process/deadline_guard.h"
+#include "trainer/process/ending.h"
+#include "trainer/process/lines.h"
+#include "trainer/process/process_state.h"
 #include "trainer/watch/judge.h"
-#include "trainer/watch/process_state.h"
 #include "trainer/watch/stack.h"
 
 namespace tj::trainer {

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "contract/progress.h"
-#include "trainer/comm/loss_notice.h"
-#include "trainer/launch/process_env.h"
-#include "trainer/train/failure.h"
+#include "trainer/values/failure.h"
+#include "trainer/values/process_env.h"
 #include "trainer/watch/limits.h"
+#include "trainer/watch/loss_notice.h"
 #include "trainer/watch/phase_clock.h"
 
 namespace tj::trainer {

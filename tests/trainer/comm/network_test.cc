@@ -6,7 +6,7 @@
 //   verbs                                         /dev/infiniband is there
 //   env NAME=value ...                            the user's variables
 // TJ_UPDATE_GOLDEN=1 writes the file anew; reviewing the difference is the work.
-#include "trainer/comm/network.h"
+#include "trainer/network/network.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@
 
 #include "tests/trainer/golden_cases.h"
 #include "tests/trainer/temporary_folder.h"
-#include "trainer/comm/network_facts.h"
+#include "trainer/network/network_facts.h"
 
 namespace tj::trainer {
 namespace {

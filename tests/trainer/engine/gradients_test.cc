@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "trainer/train/loss_scale.h"
+#include "trainer/values/loss_scale.h"
 
 namespace tj::trainer {
 namespace {

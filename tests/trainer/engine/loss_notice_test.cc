@@ -1,4 +1,4 @@
-#include "trainer/comm/loss_notice.h"
+#include "trainer/watch/loss_notice.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "trainer/comm/master_link.h"
+#include "trainer/network/master_link.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>

@@ -12,8 +12,8 @@
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/train/adamw.h"
 #include "trainer/train/gradients.h"
-#include "trainer/train/loss_scale.h"
 #include "trainer/train/schedule.h"
+#include "trainer/values/loss_scale.h"
 
 namespace tj::trainer {
 namespace {

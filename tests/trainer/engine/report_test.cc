@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "trainer/report/progress.h"
-#include "trainer/report/settings.h"
+#include "trainer/values/settings.h"
 
 namespace tj::trainer {
 namespace {

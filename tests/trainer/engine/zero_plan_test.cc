@@ -7,8 +7,8 @@
 
 #include "trainer/models/gpt2_config.h"
 #include "trainer/train/zero/exact_squares.h"
-#include "trainer/train/zero/flat_layout.h"
 #include "trainer/train/zero/zero_schedule.h"
+#include "trainer/values/flat_layout.h"
 
 namespace tj::trainer {
 namespace {

@@ -15,6 +15,7 @@
 #include "tests/trainer/golden_cases.h"
 #include "trainer/launch/explain.h"
 #include "trainer/launch/options.h"
+#include "trainer/launch/process_identity.h"
 
 namespace tj::trainer {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/report/last_words.h"
+#include "trainer/process/last_words.h"
 
 #include <gtest/gtest.h>
 

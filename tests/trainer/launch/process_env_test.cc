@@ -1,4 +1,4 @@
-#include "trainer/launch/process_env.h"
+#include "trainer/launch/process_identity.h"
 
 #include <gtest/gtest.h>
 

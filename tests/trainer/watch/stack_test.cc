@@ -9,7 +9,7 @@
 #include <future>
 #include <thread>
 
-#include "trainer/watch/process_state.h"
+#include "trainer/process/process_state.h"
 
 namespace tj::trainer {
 

@@ -9,7 +9,7 @@
 
 #include "trainer/comm/communicator.h"
 #include "trainer/train/adamw.h"
-#include "trainer/train/zero/flat_layout.h"
+#include "trainer/values/flat_layout.h"
 
 namespace tj::trainer {
 

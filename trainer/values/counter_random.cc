@@ -1,4 +1,4 @@
-#include "trainer/train/counter_random.h"
+#include "trainer/values/counter_random.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "trainer/report/lines.h"
+#include "trainer/process/lines.h"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -14,7 +14,7 @@
 
 #include "contract/launch_env.h"
 #include "contract/utf8.h"
-#include "trainer/launch/unique_fd.h"
+#include "trainer/process/unique_fd.h"
 
 namespace tj::trainer {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/comm/network.h"
+#include "trainer/network/network.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "trainer/train/early_stop.h"
+#include "trainer/process/early_stop.h"
 
 #include <semaphore.h>
 #include <unistd.h>
@@ -8,9 +8,9 @@
 #include <mutex>
 #include <thread>
 
-#include "trainer/comm/deadline_guard.h"
-#include "trainer/report/last_words.h"
-#include "trainer/report/progress.h"
+#include "trainer/process/deadline_guard.h"
+#include "trainer/process/last_words.h"
+#include "trainer/process/lines.h"
 
 namespace tj::trainer {
 namespace {

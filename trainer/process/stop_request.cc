@@ -1,4 +1,4 @@
-#include "trainer/train/stop_request.h"
+#include "trainer/process/stop_request.h"
 
 #include <csignal>
 

@@ -5,8 +5,8 @@
 #include <functional>
 #include <optional>
 
-#include "trainer/launch/process_env.h"
-#include "trainer/train/failure.h"
+#include "trainer/values/failure.h"
+#include "trainer/values/process_env.h"
 
 namespace tj::trainer {
 

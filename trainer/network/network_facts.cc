@@ -1,4 +1,4 @@
-#include "trainer/comm/network_facts.h"
+#include "trainer/network/network_facts.h"
 
 #include <ifaddrs.h>
 #include <netdb.h>

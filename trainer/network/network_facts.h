@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "contract/result.h"
-#include "trainer/comm/network.h"
+#include "trainer/network/network.h"
 
 namespace tj::trainer {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "contract/launch_env.h"
-#include "trainer/report/settings.h"
+#include "trainer/values/settings.h"
 
 namespace tj::trainer {
 

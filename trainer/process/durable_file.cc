@@ -1,4 +1,4 @@
-#include "trainer/checkpoint/durable_file.h"
+#include "trainer/process/durable_file.h"
 
 #include <fcntl.h>
 #include <openssl/evp.h>

@@ -1,10 +1,10 @@
-#include "trainer/train/ending.h"
+#include "trainer/process/ending.h"
 
 #include <unistd.h>
 
-#include "trainer/comm/deadline_guard.h"
-#include "trainer/report/last_words.h"
-#include "trainer/report/progress.h"
+#include "trainer/process/deadline_guard.h"
+#include "trainer/process/last_words.h"
+#include "trainer/process/lines.h"
 
 namespace tj::trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/train/zero/flat_layout.h"
+#include "trainer/values/flat_layout.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "trainer/watch/process_state.h"
+#include "trainer/process/process_state.h"
 
 #include <fstream>
 #include <iterator>

@@ -5,8 +5,6 @@
 #include <vector>
 
 #include "contract/launch_env.h"
-#include "contract/result.h"
-#include "trainer/launch/identity.h"
 
 namespace tj::trainer {
 
@@ -24,12 +22,6 @@ struct ProcessEnv {
   std::string origin;  // "WORLD_SIZE and RANK", "SLURM", ...: for the start-up table
   bool operator==(const ProcessEnv&) const = default;
 };
-
-/// Who the calling process is, by the rules of identify(). Fails with Code::invalid.
-Result<ProcessEnv> process_env_from(const EnvLookup& lookup, const WorkerHost& host);
-
-/// One process of the worker; `local_rank` is below its number of processes.
-ProcessEnv process_of(const Identity& identity, int local_rank);
 
 /// torchrun's variables for one child, to be set over the inherited environment.
 std::vector<EnvVar> to_env(const ProcessEnv& env);

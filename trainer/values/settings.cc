@@ -1,4 +1,4 @@
-#include "trainer/report/settings.h"
+#include "trainer/values/settings.h"
 
 #include <algorithm>
 #include <cstdio>
