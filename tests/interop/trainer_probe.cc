@@ -11,6 +11,7 @@
 #include "trainer/checkpoint/initial_model.h"
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/data/sampler.h"
+#include "trainer/data/token_samples.h"
 #include "trainer/models/gpt2.h"
 
 namespace tj::trainer {
@@ -50,12 +51,13 @@ int write_logits(const char* const* arguments) {
 }
 
 int print_samples(const char* const* arguments) {
-  const SampleSpace space{.seed = std::strtoull(arguments[0], nullptr, 10),
-                          .token_count = std::atoll(arguments[1]),
-                          .sequence_tokens = std::atoll(arguments[2])};
+  const TokenTiles tiles{.token_count = std::atoll(arguments[1]),
+                         .sequence_tokens = std::atoll(arguments[2])};
+  const SampleOrder order{.seed = std::strtoull(arguments[0], nullptr, 10),
+                          .sample_count = tiles.count()};
   const std::int64_t count = std::atoll(arguments[3]);
   for (std::int64_t sample = 0; sample < count; ++sample)
-    std::printf("%lld\n", static_cast<long long>(sample_offset(space, sample)));
+    std::printf("%lld\n", static_cast<long long>(tiles.offset(sample_at(order, sample))));
   return 0;
 }
 

@@ -43,7 +43,7 @@ Finding check_variables(const Result<LaunchPlan>& plan) {
 Finding check_data(const std::vector<std::string>& paths) {
   std::string all;
   for (const auto& path : paths) all += (all.empty() ? "" : ", ") + path;
-  const auto source = TokenSource::open(paths);
+  const auto source = TokenSource::open(paths, "--data");
   if (!source)
     return {
         fatal, "--data", all, describe(source.error()) + "; it must be there on every node", {}};

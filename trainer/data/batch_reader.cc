@@ -1,10 +1,8 @@
 #include "trainer/data/batch_reader.h"
 
-#include <span>
-
 namespace tj::trainer {
 
-BatchReader::BatchReader(const TokenSource& source, const BatchOrder& order, int threads)
+BatchReader::BatchReader(const SampleSource& source, const BatchOrder& order, int threads)
     : source_(source), order_(order) {
   TJ_CHECK(threads >= 1 && threads <= kDataThreadsMax, "so many threads");
   ring_.resize(static_cast<std::size_t>(threads * kBatchesAheadPerThread));
@@ -47,18 +45,15 @@ void BatchReader::run() {
 Result<Batch> BatchReader::read(std::int64_t number) const {
   const auto& share = order_.share;
   const std::int64_t step = number / share.passes;
-  const auto row_tokens = static_cast<std::size_t>(order_.space.sequence_tokens + 1);
-  Batch batch{.first_sample = first_sample(share, order_.next_sample + step * order_.batch_size,
-                                           number % share.passes),
-              .tokens = {}};
-  batch.tokens.resize(static_cast<std::size_t>(share.micro_batch) * row_tokens);
-  for (std::int64_t row = 0; row < share.micro_batch; ++row) {
-    const auto place =
-        std::span(batch.tokens).subspan(static_cast<std::size_t>(row) * row_tokens, row_tokens);
-    const auto done = source_.read(sample_offset(order_.space, batch.first_sample + row), place);
-    if (!done) return done.error();
-  }
-  return batch;
+  const std::int64_t first =
+      first_sample(share, order_.next_sample + step * order_.batch_size, number % share.passes);
+  const SampleOrder order{.seed = order_.seed, .sample_count = source_.sample_count()};
+  std::vector<Sample> samples;
+  for (std::int64_t row = 0; row < share.micro_batch; ++row)
+    samples.push_back(sample_at(order, first + row));
+  auto tensors = source_.read(samples);
+  if (!tensors) return tensors.error();
+  return Batch{.first_sample = first, .tensors = std::move(*tensors)};
 }
 
 }  // namespace tj::trainer

@@ -1,6 +1,6 @@
-// Reads batches ahead of training, in their own threads, so that a step finds its tokens in memory.
-// Which tokens a batch has is decided by the sampler alone: neither the threads nor how far they
-// are ahead change anything.
+// Reads batches ahead of training, in their own threads, so that a step finds its samples in
+// memory. Which samples a batch has is decided by the sampler alone: neither the threads nor how
+// far they are ahead change anything.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 #include "contract/result.h"
 #include "trainer/data/sampler.h"
-#include "trainer/data/token_source.h"
+#include "trainer/workload/sample_source.h"
 
 namespace tj::trainer {
 
@@ -20,7 +20,7 @@ inline constexpr int kDataThreadsMax = 256;
 inline constexpr std::int64_t kBatchesAheadPerThread = 2;
 
 struct BatchOrder {
-  SampleSpace space;
+  std::uint64_t seed = 0;
   BatchShare share;
   std::int64_t batch_size = 0;   // samples of one step, over all ranks and passes
   std::int64_t next_sample = 0;  // the first of the first step
@@ -29,18 +29,18 @@ struct BatchOrder {
 /// What one pass trains on: consecutive samples.
 struct Batch {
   std::int64_t first_sample = 0;
-  std::vector<std::int32_t> tokens;  // [micro_batch, sequence_tokens + 1] in rows
+  std::vector<HostTensor> tensors;  // [micro_batch, ...]
 };
 
 class BatchReader {
  public:
   /// `source` must outlive the reader. Needs threads >= 1.
-  BatchReader(const TokenSource& source, const BatchOrder& order, int threads);
+  BatchReader(const SampleSource& source, const BatchOrder& order, int threads);
   ~BatchReader();
   BatchReader(const BatchReader&) = delete;
   BatchReader& operator=(const BatchReader&) = delete;
 
-  /// The next pass's batch. Fails with Code::invalid on damaged data. How long the disk may take is
+  /// The next pass's batch. Fails as the source does. How long the disk may take is
   /// for the watchdog to judge, by the limit of the phase.
   Result<Batch> next();
 
@@ -48,7 +48,7 @@ class BatchReader {
   void run();
   Result<Batch> read(std::int64_t number) const;
 
-  const TokenSource& source_;
+  const SampleSource& source_;
   const BatchOrder order_;
   std::mutex mutex_;  // guards all below but the threads
   std::condition_variable changed_;

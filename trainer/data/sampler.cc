@@ -8,22 +8,13 @@ namespace {
 
 constexpr int kFeistelRounds = 6;
 
-/// splitmix64's finaliser (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
-/// 2014).
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
-
 /// A permutation of [0, 4^k) that covers [0, count): a balanced Feistel network.
 std::uint64_t feistel(std::uint64_t value, std::uint64_t key, unsigned half_bits) {
   const std::uint64_t mask = (std::uint64_t{1} << half_bits) - 1;
   std::uint64_t left = value >> half_bits;
   std::uint64_t right = value & mask;
   for (std::uint64_t round = 0; round < kFeistelRounds; ++round) {
-    const std::uint64_t next = left ^ (mix(key ^ mix(right ^ (round << 56))) & mask);
+    const std::uint64_t next = left ^ (mixed(key ^ mixed(right ^ (round << 56))) & mask);
     left = right;
     right = next;
   }
@@ -44,18 +35,18 @@ std::int64_t permuted(std::int64_t index, std::int64_t count, std::uint64_t key)
 
 }  // namespace
 
-std::int64_t samples_per_epoch(const SampleSpace& space) {
-  return std::max<std::int64_t>(0, (space.token_count - 1) / space.sequence_tokens);
+Sample sample_at(const SampleOrder& order, std::int64_t number) {
+  const auto epoch = static_cast<std::uint64_t>(number / order.sample_count);
+  const std::uint64_t key = mixed(mixed(order.seed) ^ epoch);
+  return {.index = permuted(number % order.sample_count, order.sample_count, key),
+          .epoch_key = key};
 }
 
-std::int64_t sample_offset(const SampleSpace& space, std::int64_t sample) {
-  const std::int64_t count = samples_per_epoch(space);
-  const auto epoch = static_cast<std::uint64_t>(sample / count);
-  const std::uint64_t key = mix(mix(space.seed) ^ epoch);
-  // The tiles leave a rest of tokens; where it lies changes with the epoch, so that all are seen.
-  const std::int64_t spare = space.token_count - 1 - count * space.sequence_tokens;
-  const auto shift = static_cast<std::int64_t>(mix(key) % static_cast<std::uint64_t>(spare + 1));
-  return shift + permuted(sample % count, count, key) * space.sequence_tokens;
+std::uint64_t mixed(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15U;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
 }
 
 std::int64_t first_sample(const BatchShare& share, std::int64_t step_first_sample,

@@ -1,24 +1,25 @@
-// Which tokens a sample is: a pure function of (seed, global sample number), whatever the number of
+// Which sample comes when: a pure function of (seed, global sample number), whatever the number of
 // ranks. Nothing is drawn and nothing is skipped, so the place in the data is one number and a
 // resume is exact.
 #pragma once
 #include <cstdint>
 
+#include "trainer/workload/sample_source.h"
+
 namespace tj::trainer {
 
-struct SampleSpace {
+struct SampleOrder {
   std::uint64_t seed = 0;
-  std::int64_t token_count = 0;
-  std::int64_t sequence_tokens = 0;  // inputs of one sample; it reads one more, the last target
-  bool operator==(const SampleSpace&) const = default;
+  std::int64_t sample_count = 0;  // of the source
 };
 
-/// Samples that tile the tokens once; 0 when there are too few tokens for one.
-std::int64_t samples_per_epoch(const SampleSpace& space);
+/// Number `number` (from 0, without end) of the training. Each epoch visits each sample once, in an
+/// order of its own. Needs sample_count >= 1.
+Sample sample_at(const SampleOrder& order, std::int64_t number);
 
-/// First token of sample `sample` (from 0, without end). Each epoch visits each tile once, in its
-/// own order. Needs samples_per_epoch() >= 1.
-std::int64_t sample_offset(const SampleSpace& space, std::int64_t sample);
+/// splitmix64's finaliser (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+/// 2014).
+std::uint64_t mixed(std::uint64_t x);
 
 /// How one optimizer step's samples are shared out: by rank, then by pass, so that a rank's samples
 /// lie side by side.

@@ -14,11 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 constexpr auto kChunk = static_cast<std::int64_t>(kTokenChunkBytes);
 
-Error data_error(const fs::path& path, std::string message) {
-  return {
-      .code = Code::invalid, .message = std::move(message), .subject = "--data " + path.string()};
-}
-
 /// fineweb_val_000000.bin: "val" is a word of the name; in values.bin it is not.
 bool is_held_out(const fs::path& path) {
   std::string word;
@@ -87,14 +82,19 @@ std::int64_t copy_tokens(const std::uint8_t* from, std::size_t width,
 
 }  // namespace
 
-Result<TokenSource> TokenSource::open(std::span<const std::string> paths) {
-  TokenSource source;
+Error TokenSource::error(const fs::path& path, std::string message) const {
+  return {
+      .code = Code::invalid, .message = std::move(message), .subject = flag_ + " " + path.string()};
+}
+
+Result<TokenSource> TokenSource::open(std::span<const std::string> paths, std::string flag) {
+  TokenSource source(std::move(flag));
   for (const auto& path : paths) {
     if (const auto added = source.add_path(path); !added) return added.error();
   }
   if (source.token_count_ == 0) {
-    return data_error(paths.empty() ? "" : paths.front(),
-                      "holds no token in " + std::to_string(source.file_count()) + " files");
+    return source.error(paths.empty() ? "" : paths.front(),
+                        "holds no token in " + std::to_string(source.file_count()) + " files");
   }
   source.ids_end_ = source.vocabulary() > 0 ? source.vocabulary() : source.ids_end_;
   return source;
@@ -108,16 +108,16 @@ Result<void> TokenSource::add_path(const fs::path& path) {
   if (failure && failure.value() != ENOENT) return read_error(path, failure.value());
   return Error{.code = Code::not_found,
                .message = "does not exist; it must be a folder of text files, or tokens",
-               .subject = "--data " + path.string()};
+               .subject = flag_ + " " + path.string()};
 }
 
 Result<void> TokenSource::add_folder(const fs::path& folder) {
   const auto manifest = read_small_file(folder / kTokenManifestFile, kTokenManifestBytesMax);
   if (manifest && is_token_manifest(*manifest)) return add_prepared(folder, *manifest);
   if (fs::exists(folder / kUnfinishedFile)) {
-    return data_error(folder,
-                      "is not finished: `trainer prepare` was at work here; the same command "
-                      "again goes on");
+    return error(folder,
+                 "is not finished: `trainer prepare` was at work here; the same command "
+                 "again goes on");
   }
   const auto files = files_in(folder);
   if (!files) return files.error();
@@ -172,8 +172,8 @@ Result<void> TokenSource::add_text(const fs::path& folder) {
     if (const auto added = add(path, std::move(*file), layout); !added) return added;
   }
   if (shards_.size() > before) return {};
-  return data_error(folder, "is empty: " + std::to_string(paths->size()) +
-                                " files with 0 bytes in them; it must hold text");
+  return error(folder, "is empty: " + std::to_string(paths->size()) +
+                           " files with 0 bytes in them; it must hold text");
 }
 
 Result<void> TokenSource::add_tokens(const fs::path& file) {
@@ -195,8 +195,8 @@ Result<void> TokenSource::add(const fs::path& path, MappedFile file, const Token
                  .subject = path.string()};
   }
   if (shards_.size() == kFilesMax) {
-    return data_error(path, "is one file too many; at most " + std::to_string(kFilesMax) +
-                                " can be mapped, join some of them");
+    return error(path, "is one file too many; at most " + std::to_string(kFilesMax) +
+                           " can be mapped, join some of them");
   }
   const bool is_text = layout.format == TokenFormat::text;
   Shard shard{.path = path,

@@ -27,8 +27,8 @@ class TokenSource {
   /// tokens (a manifest), token files (any .tok or .bin in it; names with the word val, valid,
   /// validation or test are left out), else text, read recursively. Files that disagree in format,
   /// vocabulary or tokenizer are refused. Fails with not_found, forbidden or invalid; the error
-  /// names the file, and in it the offset.
-  static Result<TokenSource> open(std::span<const std::string> paths);
+  /// names the file, and in it the offset, or `flag`, with which the user has named the path.
+  static Result<TokenSource> open(std::span<const std::string> paths, std::string flag);
 
   std::int64_t token_count() const { return token_count_; }
   std::size_t file_count() const { return shards_.size(); }
@@ -55,7 +55,8 @@ class TokenSource {
     std::int64_t tokens = 0;  // with the document's end that text has
     std::unique_ptr<std::atomic<bool>[]> chunk_is_good = nullptr;  // ours only
   };
-  TokenSource() = default;
+  explicit TokenSource(std::string flag) : flag_(std::move(flag)) {}
+  Error error(const std::filesystem::path& path, std::string message) const;
   Result<void> add_path(const std::filesystem::path& path);
   Result<void> add_folder(const std::filesystem::path& folder);
   Result<void> add_prepared(const std::filesystem::path& folder, const std::string& manifest);
@@ -66,6 +67,7 @@ class TokenSource {
   Result<void> read_from(const Shard& shard, std::int64_t position,
                          std::span<std::int32_t> tokens) const;
 
+  std::string flag_;
   std::vector<Shard> shards_;
   TokenLayout layout_;  // of the first file; what all files share is read from it
   std::int64_t token_count_ = 0;

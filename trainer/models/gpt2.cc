@@ -267,8 +267,8 @@ at::Tensor Gpt2::head_loss(const at::Tensor& x_BTC, const at::Tensor& targets) c
   return at::cross_entropy_loss(logits.to(at::kFloat), targets, {}, at::Reduction::Sum, ignored);
 }
 
-at::Tensor Gpt2::loss_sum(const at::Tensor& tokens,
-                          std::optional<std::int64_t> first_sample) const {
+at::Tensor Gpt2::loss_sum(const at::Tensor& ids, std::optional<std::int64_t> first_sample) const {
+  const auto tokens = ids.to(at::kLong);
   const auto context = tokens.size(1) - 1;
   const auto targets = tokens.narrow(1, 1, context).reshape({-1});
   const Autocast autocast(compute_.precision, tokens.device().type());

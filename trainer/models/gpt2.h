@@ -43,10 +43,10 @@ class Gpt2 {
   Gpt2(const Gpt2&) = delete;
   Gpt2& operator=(const Gpt2&) = delete;
 
-  /// Sum of the cross entropies of all targets in `tokens` [samples, context + 1]: a scalar with a
-  /// gradient. `first_sample`: the global number of the first row; without it nothing is dropped.
-  at::Tensor loss_sum(const at::Tensor& tokens,
-                      std::optional<std::int64_t> first_sample = {}) const;
+  /// Sum of the cross entropies of all targets in `ids` [samples, context + 1], of any integer
+  /// type: a scalar with a gradient. `first_sample`: the global number of the first row; without it
+  /// nothing is dropped.
+  at::Tensor loss_sum(const at::Tensor& ids, std::optional<std::int64_t> first_sample = {}) const;
   /// Targets in `tokens` that count.
   std::int64_t target_count(const at::Tensor& tokens) const;
   /// [samples, tokens, vocabulary] for `tokens` [samples, tokens].

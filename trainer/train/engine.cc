@@ -15,6 +15,7 @@
 #include "trainer/comm/accelerator.h"
 #include "trainer/comm/agreement.h"
 #include "trainer/comm/rendezvous.h"
+#include "trainer/data/token_samples.h"
 #include "trainer/launch/host.h"
 #include "trainer/launch/process_identity.h"
 #include "trainer/process/early_stop.h"
@@ -102,7 +103,7 @@ std::optional<Failure> check_length(const std::string& name, const TokenSource& 
 
 /// Opens the data, and completes the plan by what it says.
 std::optional<Failure> open_data(TrainPlan& plan, Inputs& inputs) {
-  auto source = TokenSource::open(plan.data);
+  auto source = TokenSource::open(plan.data, "--data");
   if (!source) return bad_data(describe(source.error()));
   if (const auto settled = settle_vocabulary(plan, source->vocabulary()); !settled)
     return bad_config(settled.error());
@@ -114,13 +115,8 @@ std::optional<Failure> open_data(TrainPlan& plan, Inputs& inputs) {
 
 std::optional<Failure> open_eval_data(const TrainPlan& plan, Inputs& inputs) {
   if (plan.eval_data.empty()) return std::nullopt;
-  auto source = TokenSource::open(plan.eval_data);
-  if (!source) {
-    auto error = source.error();
-    // A source speaks of the flag that it is opened for most often.
-    if (error.subject.starts_with("--data ")) error.subject.insert(2, "eval-");
-    return bad_data(describe(error));
-  }
+  auto source = TokenSource::open(plan.eval_data, "--eval-data");
+  if (!source) return bad_data(describe(source.error()));
   const std::string name = "--eval-data " + plan.eval_data.front();
   if (source->vocabulary() > plan.model.vocabulary) {
     return bad_data(name + ": is of a vocabulary of " + std::to_string(source->vocabulary()) +
@@ -159,7 +155,7 @@ std::optional<Setting> choose_threads(const TrainPlan& plan, const ProcessEnv& e
 std::vector<Setting> all_settings(const TrainPlan& plan, const ProcessEnv& env,
                                   const TokenSource& source) {
   auto rows = plan.settings;
-  const std::int64_t epoch = samples_per_epoch(sample_space(plan, source.token_count()));
+  const std::int64_t epoch = TokenSamples(source, plan.model.context).sample_count();
   const std::int64_t samples = plan.batch_size * plan.schedule.steps;
   const std::string files = std::to_string(source.file_count()) + " files";
   char epochs[32];
@@ -251,9 +247,14 @@ LoopEnd train_joined(const JoinedRun& run) {
     for (const auto& note : run.env.rank == 0 ? run.plan.notes : std::vector<std::string>())
       say(note);
     run.reporter.begin(std::move(rows));
+    const auto context = run.plan.model.context;
+    const TokenSamples source(*run.inputs.source, context);
+    std::optional<TokenSamples> eval_source;
+    if (run.inputs.eval_source) eval_source.emplace(*run.inputs.eval_source, context);
     return train({.plan = run.plan,
-                  .source = *run.inputs.source,
-                  .eval_source = run.inputs.eval_source ? &*run.inputs.eval_source : nullptr,
+                  .source = source,
+                  .data_tokens = run.inputs.source->token_count(),
+                  .eval_source = eval_source ? &*eval_source : nullptr,
                   .communicator = communicator,
                   .sharing = sharing,
                   .claim = claim_of(run.env),

@@ -11,8 +11,8 @@ namespace tj::trainer {
 namespace {
 
 /// No more than all of the data once, but one batch at least.
-std::int64_t batches_of(const TrainPlan& plan, const TokenSource& source) {
-  const auto whole = samples_per_epoch(sample_space(plan, source.token_count())) / plan.batch_size;
+std::int64_t batches_of(const TrainPlan& plan, const SampleSource& source) {
+  const auto whole = source.sample_count() / plan.batch_size;
   return std::clamp<std::int64_t>(plan.eval_batches, 1, std::max<std::int64_t>(1, whole));
 }
 
@@ -31,8 +31,8 @@ std::optional<EvalReport> evaluate(const EvaluationInputs& inputs, std::int64_t 
       return std::nullopt;
     }
     const auto pass = passes.next();
-    targets += static_cast<double>(learner.model().target_count(pass.tokens));
-    learner.measure(pass.tokens);
+    targets += static_cast<double>(learner.model().target_count(pass.tensors[0]));
+    learner.measure(pass.tensors[0]);
   }
   const double loss = learner.take_measured();
   targets = sum_over_ranks(inputs.communicator, {targets})[0];

@@ -5,17 +5,17 @@
 #include <optional>
 
 #include "trainer/comm/communicator.h"
-#include "trainer/data/token_source.h"
 #include "trainer/report/progress.h"
 #include "trainer/train/learner.h"
 #include "trainer/train/plan.h"
 #include "trainer/watch/phase_clock.h"
+#include "trainer/workload/sample_source.h"
 
 namespace tj::trainer {
 
 struct EvaluationInputs {
   const TrainPlan& plan;
-  const TokenSource& source;
+  const SampleSource& source;
   Communicator& communicator;
   Learner& learner;
   PhaseClock& clock;

@@ -36,6 +36,7 @@ class Loop {
   explicit Loop(const LoopInputs& inputs)
       : plan_(inputs.plan),
         source_(inputs.source),
+        data_tokens_(inputs.data_tokens),
         eval_source_(inputs.eval_source),
         comm_(inputs.communicator),
         sharing_(inputs.sharing),
@@ -64,7 +65,7 @@ class Loop {
                                                   .communicator = comm_,
                                                   .claim = claim_,
                                                   .clock = clock_,
-                                                  .data_tokens = source_.token_count()},
+                                                  .data_tokens = data_tokens_},
                                                  learner_.state());
     if (beginning.failure) return beginning.failure;
     std::optional<std::int64_t> begun_at;
@@ -95,7 +96,7 @@ class Loop {
             .optimizer_steps = learner_.optimizer_steps(),
             .loss_scale = learner_.loss_scale(),
             .seed = plan_.seed,
-            .data_tokens = source_.token_count(),
+            .data_tokens = data_tokens_,
             .loss = loss_,
             .model = plan_.model,
             .numerics = numerics_of(plan_),
@@ -173,7 +174,7 @@ class Loop {
     const auto passes = read_passes();
     double targets = 0;
     for (const auto& pass : passes)
-      targets += static_cast<double>(learner_.model().target_count(pass.tokens));
+      targets += static_cast<double>(learner_.model().target_count(pass.tensors[0]));
     const double has_failed = pending_ || saving_->has_failed() ? 1.0 : 0.0;
     const auto shared = sum_with_stop_vote({targets, has_failed});
     if (shared[1] > 0) return StepEnd::save_failed;
@@ -185,7 +186,7 @@ class Loop {
       const bool is_first_pass = &pass == &passes.front();
       if (!is_first_pass) sum_with_stop_vote({});
       if (stopped_) return StepEnd::stopped;
-      learner_.pass(pass.tokens, pass.first_sample, targets_of_step);
+      learner_.pass(pass.tensors[0], pass.first_sample, targets_of_step);
     }
     lr_ = learning_rate(plan_.schedule, step_);
     wait_until_copied();
@@ -341,8 +342,9 @@ class Loop {
   }
 
   const TrainPlan& plan_;
-  const TokenSource& source_;
-  const TokenSource* eval_source_;
+  const SampleSource& source_;
+  const std::int64_t data_tokens_;
+  const SampleSource* eval_source_;
   Communicator& comm_;
   const OutSharing& sharing_;
   const OutClaim claim_;

@@ -5,19 +5,20 @@
 
 #include "trainer/checkpoint/claim.h"
 #include "trainer/comm/communicator.h"
-#include "trainer/data/token_source.h"
 #include "trainer/report/reporter.h"
 #include "trainer/train/out_sharing.h"
 #include "trainer/train/plan.h"
 #include "trainer/values/failure.h"
 #include "trainer/watch/phase_clock.h"
+#include "trainer/workload/sample_source.h"
 
 namespace tj::trainer {
 
 struct LoopInputs {
   const TrainPlan& plan;
-  const TokenSource& source;
-  const TokenSource* eval_source;  // null: no evaluation
+  const SampleSource& source;
+  std::int64_t data_tokens;         // of the source
+  const SampleSource* eval_source;  // null: no evaluation
   Communicator& communicator;
   const OutSharing& sharing;
   OutClaim claim;

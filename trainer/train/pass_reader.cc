@@ -5,14 +5,33 @@
 #include "trainer/values/failure.h"
 
 namespace tj::trainer {
+namespace {
 
-PassReader::PassReader(const TokenSource& source, const TrainPlan& plan, int rank,
+at::ScalarType type_of(HostTensor::Type type) {
+  switch (type) {
+    case HostTensor::Type::uint8: return at::kByte;
+    case HostTensor::Type::int32: return at::kInt;
+    case HostTensor::Type::float32: return at::kFloat;
+  }
+  TORCH_CHECK(false, "a host tensor of a type without a name");
+}
+
+/// Takes the memory over.
+at::Tensor tensor_of(HostTensor host) {
+  auto* const owner = new HostTensor(std::move(host));
+  return torch::from_blob(
+      owner->bytes.data(), owner->shape, [owner](void*) { delete owner; }, type_of(owner->type));
+}
+
+}  // namespace
+
+PassReader::PassReader(const SampleSource& source, const TrainPlan& plan, int rank,
                        std::int64_t next_sample, PhaseClock& clock)
     : plan_(plan),
       clock_(clock),
       batches_(
           source,
-          {.space = sample_space(plan, source.token_count()),
+          {.seed = plan.seed,
            .share = {.micro_batch = plan.micro_batch, .passes = plan.accumulation, .rank = rank},
            .batch_size = plan.batch_size,
            .next_sample = next_sample},
@@ -22,11 +41,12 @@ Pass PassReader::next() {
   const auto timed = clock_.time(Section::data);
   auto batch = batches_.next();
   if (!batch) throw BadDataError(batch.error());
-  const auto tokens = torch::from_blob(batch->tokens.data(),
-                                       {plan_.micro_batch, plan_.model.context + 1}, torch::kInt32);
   const auto device = plan_.gpu ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(*plan_.gpu))
                                 : at::Device(at::kCPU);
-  return {.tokens = tokens.to(device, torch::kInt64), .first_sample = batch->first_sample};
+  Pass pass{.tensors = {}, .first_sample = batch->first_sample};
+  for (auto& tensor : batch->tensors)
+    pass.tensors.push_back(tensor_of(std::move(tensor)).to(device));
+  return pass;
 }
 
 }  // namespace tj::trainer

@@ -2,6 +2,8 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 #include "trainer/data/batch_reader.h"
 #include "trainer/train/plan.h"
 #include "trainer/watch/phase_clock.h"
@@ -9,14 +11,14 @@
 namespace tj::trainer {
 
 struct Pass {
-  at::Tensor tokens;  // [micro_batch, context + 1], int64
+  std::vector<at::Tensor> tensors;  // [micro_batch, ...], as the source gives them
   std::int64_t first_sample = 0;
 };
 
 class PassReader {
  public:
   /// This rank's share of each batch of `source`, from `next_sample` on. All arguments outlive it.
-  PassReader(const TokenSource& source, const TrainPlan& plan, int rank, std::int64_t next_sample,
+  PassReader(const SampleSource& source, const TrainPlan& plan, int rank, std::int64_t next_sample,
              PhaseClock& clock);
   /// Waits for it, counted as data. Throws BadDataError.
   Pass next();

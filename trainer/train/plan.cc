@@ -356,10 +356,6 @@ void read_run(Reader& reader, TrainPlan& plan) {
 
 }  // namespace
 
-SampleSpace sample_space(const TrainPlan& plan, std::int64_t token_count) {
-  return {.seed = plan.seed, .token_count = token_count, .sequence_tokens = plan.model.context};
-}
-
 Result<TrainPlan> make_plan(const Flags& flags, int world_size, const Init& init) {
   Reader reader(flags);
   const auto model = flags.find("--model");

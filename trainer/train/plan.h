@@ -10,7 +10,6 @@
 #include "contract/result.h"
 #include "trainer/checkpoint/initial_model.h"
 #include "trainer/comm/accelerator.h"
-#include "trainer/data/sampler.h"
 #include "trainer/models/gpt2_config.h"
 #include "trainer/train/flags.h"
 #include "trainer/train/parameter_groups.h"
@@ -70,9 +69,6 @@ struct TrainPlan {
   std::vector<Setting> settings;   // the rows of the start-up table so far
   std::vector<std::string> notes;  // lines to be said before it
 };
-
-/// The samples of `token_count` tokens, as the plan cuts and shuffles them.
-SampleSpace sample_space(const TrainPlan& plan, std::int64_t token_count);
 
 /// Fails with Code::invalid; the error names the flag, its value and what is right.
 /// The model's vocabulary is 0 unless a flag says it: then settle_vocabulary() must follow.

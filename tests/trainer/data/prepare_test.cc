@@ -57,7 +57,7 @@ struct Bench {
 
 std::vector<std::int32_t> tokens_of(const fs::path& folder) {
   const std::vector<std::string> paths{folder.string()};
-  const auto source = TokenSource::open(paths);
+  const auto source = TokenSource::open(paths, "--data");
   EXPECT_TRUE(source) << describe(source.error());
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(source->token_count()));
   EXPECT_TRUE(source->read(0, tokens));
@@ -109,7 +109,7 @@ TEST(Prepare, a_stop_keeps_what_is_done_and_the_next_run_goes_on) {
   ASSERT_TRUE(stopped.failure);
   EXPECT_EQ(stopped.failure->exit_code, exit_code::kInterrupted);
   EXPECT_FALSE(fs::exists(fs::path(options.output) / "manifest.json"));
-  EXPECT_FALSE(TokenSource::open(std::vector{options.output}));
+  EXPECT_FALSE(TokenSource::open(std::vector{options.output}, "--data"));
   const auto resumed = bench.prepare(options);
   ASSERT_FALSE(resumed.failure) << resumed.failure->message;
   EXPECT_GT(resumed.progress.bytes_kept, 0);

@@ -13,7 +13,7 @@ using Ids = std::vector<std::int32_t>;
 
 Result<TokenSource> open(const std::vector<fs::path>& paths) {
   std::vector<std::string> names(paths.begin(), paths.end());
-  return TokenSource::open(names);
+  return TokenSource::open(names, "--data");
 }
 
 Ids all_of(const TokenSource& source) {
