@@ -34,7 +34,7 @@ at::Tensor read_tokens(const char* path, std::int64_t samples) {
 int write_logits(const char* const* arguments) {
   const auto found = read_initial_model(arguments[0]);
   if (!found) return fail(found.error());
-  const Gpt2 model(found->model, /*seed=*/1);
+  const Gpt2 model(found->model, {}, {});
   std::vector<NamedTensor> tensors;
   append_tensors(tensors, model.names(), model.parameters());
   const auto reader = open_initial_weights(arguments[0], model.names());

@@ -15,7 +15,7 @@ BatchReader::~BatchReader() {
   changed_.notify_all();
 }
 
-Result<Batch> BatchReader::next() {
+Result<HostBatch> BatchReader::next() {
   std::unique_lock lock(mutex_);
   auto& slot = ring_[static_cast<std::size_t>(next_to_take_) % ring_.size()];
   changed_.wait(lock, [&] { return slot.has_value(); });
@@ -42,7 +42,7 @@ void BatchReader::run() {
   }
 }
 
-Result<Batch> BatchReader::read(std::int64_t number) const {
+Result<HostBatch> BatchReader::read(std::int64_t number) const {
   const auto& share = order_.share;
   const std::int64_t step = number / share.passes;
   const std::int64_t first =
@@ -53,7 +53,7 @@ Result<Batch> BatchReader::read(std::int64_t number) const {
     samples.push_back(sample_at(order, first + row));
   auto tensors = source_.read(samples);
   if (!tensors) return tensors.error();
-  return Batch{.first_sample = first, .tensors = std::move(*tensors)};
+  return HostBatch{.first_sample = first, .tensors = std::move(*tensors)};
 }
 
 }  // namespace tj::trainer

@@ -27,7 +27,7 @@ struct BatchOrder {
 };
 
 /// What one pass trains on: consecutive samples.
-struct Batch {
+struct HostBatch {
   std::int64_t first_sample = 0;
   std::vector<HostTensor> tensors;  // [micro_batch, ...]
 };
@@ -42,17 +42,17 @@ class BatchReader {
 
   /// The next pass's batch. Fails as the source does. How long the disk may take is
   /// for the watchdog to judge, by the limit of the phase.
-  Result<Batch> next();
+  Result<HostBatch> next();
 
  private:
   void run();
-  Result<Batch> read(std::int64_t number) const;
+  Result<HostBatch> read(std::int64_t number) const;
 
   const SampleSource& source_;
   const BatchOrder order_;
   std::mutex mutex_;  // guards all below but the threads
   std::condition_variable changed_;
-  std::vector<std::optional<Result<Batch>>> ring_;  // batch n lies in slot n % size
+  std::vector<std::optional<Result<HostBatch>>> ring_;  // batch n lies in slot n % size
   std::int64_t next_to_read_ = 0;
   std::int64_t next_to_take_ = 0;
   bool is_stopping_ = false;

@@ -18,9 +18,9 @@ namespace {
 constexpr double kInitStd = 0.02;
 constexpr double kNormEps = 1e-5;
 
-at::Device device_of(const Gpt2Compute& compute) {
-  if (!compute.gpu) return at::kCPU;
-  return {at::kCUDA, static_cast<at::DeviceIndex>(*compute.gpu)};
+at::Device device_of(const ModelOptions& options) {
+  if (!options.gpu) return at::kCPU;
+  return {at::kCUDA, static_cast<at::DeviceIndex>(*options.gpu)};
 }
 
 /// The same numbers on every device: they come from the CPU.
@@ -157,7 +157,7 @@ struct Gpt2::Recomputed : torch::autograd::Function<Gpt2::Recomputed> {
     auto inputs = context->get_saved_variables();
     inputs[0] = inputs[0].detach().requires_grad_(true);
     const at::AutoGradMode with_gradients(true);
-    const Autocast autocast(model->compute_.precision, inputs[0].device().type());
+    const Autocast autocast(model->options_.precision, inputs[0].device().type());
     const auto again = model->layer(inputs[0], context->saved_data["layer"].toInt(),
                                     sample_of(context->saved_data["sample"].toInt()));
     const auto wanted = torch::autograd::grad({again}, inputs, {gradients[0]});
@@ -171,12 +171,12 @@ struct Gpt2::Recomputed : torch::autograd::Function<Gpt2::Recomputed> {
   }
 };
 
-Gpt2::Gpt2(const Gpt2Config& config, std::uint64_t seed, const Gpt2Compute& compute,
-           const Gpt2Keeper& keeper)
-    : config_(config), compute_(compute), hooks_(keeper.hooks) {
-  auto generator = at::detail::createCPUGenerator(seed);
+Gpt2::Gpt2(const Gpt2Config& config, const Gpt2Training& training, const ModelOptions& options,
+           const ModelKeeper& keeper)
+    : config_(config), training_(training), options_(options), hooks_(keeper.hooks) {
+  auto generator = at::detail::createCPUGenerator(options.seed);
   for (const auto& spec : gpt2_tensors(config)) {
-    auto parameter = initial(spec, config, generator, device_of(compute));
+    auto parameter = initial(spec, config, generator, device_of(options));
     parameters_.push_back(keeper.place ? keeper.place(names_.size(), parameter) : parameter);
     names_.push_back(spec.name);
   }
@@ -186,12 +186,12 @@ Gpt2::~Gpt2() = default;
 
 at::Tensor Gpt2::dropped(const at::Tensor& x_BTC, std::uint32_t stream,
                          std::optional<std::int64_t> first_sample) const {
-  if (compute_.dropout == 0 || !first_sample) return x_BTC;
+  if (training_.dropout == 0 || !first_sample) return x_BTC;
   auto mask = torch::empty(x_BTC.sizes(), torch::kFloat32);
   const auto row = static_cast<std::size_t>(x_BTC.size(1) * x_BTC.size(2));
   for (std::int64_t sample = 0; sample < x_BTC.size(0); ++sample) {
-    fill_keep_mask({.seed = compute_.seed, .stream = stream, .sample = *first_sample + sample},
-                   1.0 - compute_.dropout,
+    fill_keep_mask({.seed = options_.seed, .stream = stream, .sample = *first_sample + sample},
+                   1.0 - training_.dropout,
                    {mask.data_ptr<float>() + static_cast<std::size_t>(sample) * row, row});
   }
   return x_BTC * mask.to(x_BTC.options());
@@ -231,7 +231,7 @@ at::Tensor Gpt2::trunk(const at::Tensor& inputs_BT,
   auto x_BTC = in_block(hooks_, 0, [&] { return embedded(inputs_BT, first_sample); });
   for (std::int64_t index = 0; index < config_.layers; ++index) {
     x_BTC = in_block(hooks_, static_cast<std::size_t>(index) + 1, [&] {
-      if (!compute_.recompute || !at::GradMode::is_enabled())
+      if (!options_.recompute || !at::GradMode::is_enabled())
         return layer(x_BTC, index, first_sample);
       const auto first = kTensorsBeforeLayers + static_cast<std::size_t>(index) * kTensorsOfLayer;
       return Recomputed::apply(this, index, first_sample.value_or(Recomputed::kNoSample), x_BTC,
@@ -247,31 +247,32 @@ at::Tensor Gpt2::last_norm(const at::Tensor& x_BTC) const {
 }
 
 at::Tensor Gpt2::logits(const at::Tensor& tokens) const {
-  const Autocast autocast(compute_.precision, tokens.device().type());
+  const Autocast autocast(options_.precision, tokens.device().type());
   return at::matmul(last_norm(trunk(tokens, {})), parameters_[0].t());
 }
 
-std::int64_t Gpt2::target_count(const at::Tensor& tokens) const {
-  const auto targets = tokens.narrow(1, 1, tokens.size(1) - 1);
-  if (!compute_.ignored_token) return targets.numel();
-  return targets.ne(*compute_.ignored_token).sum().item<std::int64_t>();
+std::int64_t Gpt2::weight(const Batch& batch) const {
+  const auto& ids = batch.at(0);
+  const auto targets = ids.narrow(1, 1, ids.size(1) - 1);
+  if (!training_.ignored_token) return targets.numel();
+  return targets.ne(*training_.ignored_token).sum().item<std::int64_t>();
 }
 
 at::Tensor Gpt2::head_loss(const at::Tensor& x_BTC, const at::Tensor& targets) const {
   const auto x_NC = last_norm(x_BTC).reshape({-1, config_.width});
-  const auto ignored = compute_.ignored_token.value_or(kNoTarget);
+  const auto ignored = training_.ignored_token.value_or(kNoTarget);
   // Below float32 the gradient of the logits needs the loss scale before it is rounded.
-  if (compute_.precision == Precision::fp32)
+  if (options_.precision == Precision::fp32)
     return head_loss_sum(x_NC, parameters_[0], targets, ignored);
   const auto logits = at::matmul(x_NC, parameters_[0].t());
   return at::cross_entropy_loss(logits.to(at::kFloat), targets, {}, at::Reduction::Sum, ignored);
 }
 
-at::Tensor Gpt2::loss_sum(const at::Tensor& ids, std::optional<std::int64_t> first_sample) const {
-  const auto tokens = ids.to(at::kLong);
+at::Tensor Gpt2::loss_sum(const Batch& batch, std::optional<std::int64_t> first_sample) const {
+  const auto tokens = batch.at(0).to(at::kLong);
   const auto context = tokens.size(1) - 1;
   const auto targets = tokens.narrow(1, 1, context).reshape({-1});
-  const Autocast autocast(compute_.precision, tokens.device().type());
+  const Autocast autocast(options_.precision, tokens.device().type());
   const auto x_BTC = trunk(tokens.narrow(1, 0, context), first_sample);
   const auto head = static_cast<std::size_t>(config_.layers) + 1;
   return in_block(hooks_, head, [&] { return head_loss(x_BTC, targets); });

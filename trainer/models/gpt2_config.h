@@ -8,7 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/models/block_hooks.h"
+#include "trainer/workload/block_hooks.h"
+#include "trainer/workload/tensor_spec.h"
 
 namespace tj::trainer {
 
@@ -16,11 +17,6 @@ inline constexpr std::size_t kTensorsBeforeLayers = 2;  // wte, wpe
 inline constexpr std::size_t kTensorsOfLayer = 12;
 
 inline constexpr std::int64_t kByteVocabulary = 256;
-
-/// What matrix products are computed in; weights, norms and losses stay float32.
-enum class Precision { fp32, bf16, fp16 };
-const char* to_string(Precision precision);
-std::optional<Precision> precision_from(std::string_view name);
 
 struct Gpt2Config {
   std::int64_t layers = 4;
@@ -43,15 +39,8 @@ struct Gpt2Preset {
 std::span<const Gpt2Preset> gpt2_presets();
 std::optional<Gpt2Preset> find_gpt2_preset(std::string_view name);
 
-enum class TensorRole { embedding, norm_weight, bias, matrix, residual_matrix };
-
-struct TensorSpec {
-  std::string name;                 // as in a checkpoint of Hugging Face's GPT2LMHeadModel
-  std::vector<std::int64_t> shape;  // matrices are [in, out], as its Conv1D stores them
-  TensorRole role = TensorRole::matrix;
-};
-
-/// All trained tensors in order. The head is tied to wte and therefore absent.
+/// All trained tensors in order, named as in a checkpoint of Hugging Face's GPT2LMHeadModel;
+/// matrices are [in, out], as its Conv1D stores them. The head is tied to wte and therefore absent.
 std::vector<TensorSpec> gpt2_tensors(const Gpt2Config& config);
 std::int64_t parameter_count(const Gpt2Config& config);
 /// Embeddings, each layer, and the last norm with the head; tensors are indices of gpt2_tensors().

@@ -26,6 +26,7 @@
 #include "trainer/report/progress.h"
 #include "trainer/train/deepspeed_config.h"
 #include "trainer/train/loop.h"
+#include "trainer/train/plan_workload.h"
 #include "trainer/train/report_options.h"
 
 namespace tj::trainer {
@@ -251,7 +252,9 @@ LoopEnd train_joined(const JoinedRun& run) {
     const TokenSamples source(*run.inputs.source, context);
     std::optional<TokenSamples> eval_source;
     if (run.inputs.eval_source) eval_source.emplace(*run.inputs.eval_source, context);
+    const auto workload = workload_of(run.plan);
     return train({.plan = run.plan,
+                  .workload = workload,
                   .source = source,
                   .data_tokens = run.inputs.source->token_count(),
                   .eval_source = eval_source ? &*eval_source : nullptr,

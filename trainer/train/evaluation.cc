@@ -31,8 +31,8 @@ std::optional<EvalReport> evaluate(const EvaluationInputs& inputs, std::int64_t 
       return std::nullopt;
     }
     const auto pass = passes.next();
-    targets += static_cast<double>(learner.model().target_count(pass.tensors[0]));
-    learner.measure(pass.tensors[0]);
+    targets += static_cast<double>(learner.model().weight(pass.batch));
+    learner.measure(pass.batch);
   }
   const double loss = learner.take_measured();
   targets = sum_over_ranks(inputs.communicator, {targets})[0];

@@ -13,19 +13,22 @@
 namespace tj::trainer {
 namespace {
 
-Gpt2Compute compute_of(const TrainPlan& plan) {
-  return {.precision = plan.precision,
-          .dropout = plan.dropout,
-          .seed = plan.seed,
-          .recompute = plan.recompute,
-          .ignored_token = plan.ignored_token,
-          .gpu = plan.gpu};
+ModelOptions options_of(const TrainPlan& plan) {
+  return {
+      .seed = plan.seed, .precision = plan.precision, .recompute = plan.recompute, .gpu = plan.gpu};
 }
 
-std::vector<UpdateRule> rules_of(const TrainPlan& plan) {
-  auto rules = update_rules(gpt2_tensors(plan.model), plan.optimizer.weight_decay, plan.groups);
+std::vector<UpdateRule> rules_of(const TrainPlan& plan, const Workload& workload) {
+  auto rules = update_rules(workload.tensors(), plan.optimizer.weight_decay, plan.groups);
   TORCH_CHECK(rules, "a plan is made with groups that match");
   return std::move(*rules);
+}
+
+/// `count` samples of the batch.
+Batch samples_of(const Batch& batch, std::int64_t begin, std::int64_t count) {
+  Batch part;
+  for (const auto& tensor : batch) part.push_back(tensor.narrow(0, begin, count));
+  return part;
 }
 
 at::ScalarType type_of(Precision precision) {
@@ -46,12 +49,13 @@ ZeroKind kind_of(const TrainPlan& plan) {
   return kind;
 }
 
-std::unique_ptr<Zero> make_zero(const TrainPlan& plan, Communicator& communicator) {
+std::unique_ptr<Zero> make_zero(const TrainPlan& plan, const Workload& workload,
+                                Communicator& communicator) {
   if (plan.zero.stage == 0) return nullptr;
-  return std::make_unique<Zero>(ZeroInputs{.tensors = gpt2_tensors(plan.model),
+  return std::make_unique<Zero>(ZeroInputs{.tensors = workload.tensors(),
                                            .is_frozen = {},
-                                           .blocks = gpt2_blocks(plan.model),
-                                           .rules = rules_of(plan),
+                                           .blocks = workload.blocks(),
+                                           .rules = rules_of(plan, workload),
                                            .options = plan.zero,
                                            .optimizer = plan.optimizer,
                                            .kind = kind_of(plan),
@@ -60,7 +64,7 @@ std::unique_ptr<Zero> make_zero(const TrainPlan& plan, Communicator& communicato
                                 communicator);
 }
 
-Gpt2Keeper keeper_of(Zero* zero) {
+ModelKeeper keeper_of(Zero* zero) {
   if (zero == nullptr) return {};
   return {.place = [zero](std::size_t index,
                           const at::Tensor& initial) { return zero->place(index, initial); },
@@ -69,17 +73,20 @@ Gpt2Keeper keeper_of(Zero* zero) {
 
 }  // namespace
 
-Learner::Learner(const TrainPlan& plan, Communicator& communicator, PhaseClock& clock)
+Learner::Learner(const TrainPlan& plan, const Workload& workload, Communicator& communicator,
+                 PhaseClock& clock)
     : plan_(plan),
       comm_(communicator),
       clock_(clock),
-      zero_(make_zero(plan, communicator)),
-      model_(plan.model, plan.seed, compute_of(plan), keeper_of(zero_.get())),
+      zero_(make_zero(plan, workload, communicator)),
+      model_(workload.make_model(options_of(plan), keeper_of(zero_.get()))),
       shard_losses_(static_cast<std::size_t>(std::max<std::int64_t>(1, plan.logical_shards))) {
   if (zero_) return;
-  optimizer_ = std::make_unique<AdamW>(model_.parameters(), plan.optimizer, rules_of(plan));
+  optimizer_ =
+      std::make_unique<AdamW>(model_->parameters(), plan.optimizer, rules_of(plan, workload));
   if (plan.ema_decay == 0) return;
-  for (const auto& parameter : model_.parameters()) averages_.push_back(parameter.detach().clone());
+  for (const auto& parameter : model_->parameters())
+    averages_.push_back(parameter.detach().clone());
 }
 
 Learner::~Learner() = default;
@@ -88,30 +95,29 @@ void Learner::begin() {
   if (zero_) {
     zero_->begin();
   } else if (plan_.logical_shards > 0) {
-    shard_tree_.emplace(model_.parameters());
+    shard_tree_.emplace(model_->parameters());
   } else {
-    if (comm_.world_size() > 1) gradient_watch_.emplace(model_.parameters(), clock_);
-    sync_ = comm_.synchronise(model_.parameters(), model_.names());
+    if (comm_.world_size() > 1) gradient_watch_.emplace(model_->parameters(), clock_);
+    sync_ = comm_.synchronise(model_->parameters(), model_->names());
   }
 }
 
-void Learner::pass(const at::Tensor& tokens, std::int64_t first_sample,
-                   std::int64_t targets_of_step) {
+void Learner::pass(const Batch& batch, std::int64_t first_sample, std::int64_t weight_of_step) {
   const double scale = plan_.precision == Precision::fp16 ? loss_scale_.scale : 1.0;
-  const double factor = scale / static_cast<double>(targets_of_step);
+  const double factor = scale / static_cast<double>(weight_of_step);
   if (plan_.logical_shards > 0) {
-    pass_by_shards(tokens, first_sample, factor);
+    pass_by_shards(batch, first_sample, factor);
   } else {
-    pass_overlapped(tokens, first_sample, factor);
+    pass_overlapped(batch, first_sample, factor);
   }
   ++passes_done_;
 }
 
-void Learner::pass_overlapped(const at::Tensor& tokens, std::int64_t first_sample, double factor) {
+void Learner::pass_overlapped(const Batch& batch, std::int64_t first_sample, double factor) {
   const bool is_last = passes_done_ + 1 == plan_.accumulation;
   if (zero_) zero_->begin_pass(is_last);
   if (sync_ && is_last) sync_->before_last_pass();
-  const auto loss = forward(tokens, first_sample);
+  const auto loss = forward(batch, first_sample);
   // The sync takes the mean over the ranks; what is wanted is the sum.
   const auto scaled = loss * (sync_ ? factor * comm_.world_size() : factor);
   try {
@@ -126,20 +132,20 @@ void Learner::pass_overlapped(const at::Tensor& tokens, std::int64_t first_sampl
   shard_losses_[0] += loss.item<double>();
 }
 
-at::Tensor Learner::forward(const at::Tensor& tokens, std::int64_t first_sample) {
+at::Tensor Learner::forward(const Batch& batch, std::int64_t first_sample) {
   const auto timed = clock_.time(Section::forward);
-  return model_.loss_sum(tokens, first_sample);
+  return model_->loss_sum(batch, first_sample);
 }
 
-void Learner::pass_by_shards(const at::Tensor& tokens, std::int64_t first_sample, double factor) {
+void Learner::pass_by_shards(const Batch& batch, std::int64_t first_sample, double factor) {
   const std::int64_t rows = plan_.batch_size / plan_.logical_shards;
-  const std::int64_t shards = tokens.size(0) / rows;
+  const std::int64_t shards = plan_.micro_batch / rows;
   const std::int64_t first = first_shard(shards);
   auto& tree = zero_ ? *zero_->shard_tree() : *shard_tree_;
   for (std::int64_t shard = 0; shard < shards; ++shard) {
     tree.clear();
     if (zero_) zero_->begin_pass(/*is_last=*/false);
-    const auto loss = forward(tokens.narrow(0, shard * rows, rows), first_sample + shard * rows);
+    const auto loss = forward(samples_of(batch, shard * rows, rows), first_sample + shard * rows);
     (loss * factor).backward();
     if (zero_) zero_->end_pass();
     tree.add_shard();
@@ -152,16 +158,16 @@ std::int64_t Learner::first_shard(std::int64_t shards_of_pass) const {
   return (comm_.rank() * plan_.accumulation + passes_done_) * shards_of_pass;
 }
 
-void Learner::measure(const at::Tensor& tokens) {
+void Learner::measure(const Batch& batch) {
   const at::NoGradGuard no_gradients;
   const bool is_deterministic = plan_.logical_shards > 0;
   const std::int64_t rows =
-      is_deterministic ? plan_.batch_size / plan_.logical_shards : tokens.size(0);
-  const std::int64_t shards = tokens.size(0) / rows;
+      is_deterministic ? plan_.batch_size / plan_.logical_shards : plan_.micro_batch;
+  const std::int64_t shards = plan_.micro_batch / rows;
   const std::int64_t first = is_deterministic ? first_shard(shards) : 0;
   for (std::int64_t shard = 0; shard < shards; ++shard) {
     if (zero_) zero_->begin_pass(/*is_last=*/false);
-    const auto loss = model_.loss_sum(tokens.narrow(0, shard * rows, rows));
+    const auto loss = model_->loss_sum(samples_of(batch, shard * rows, rows), {});
     if (zero_) zero_->end_forward();
     shard_losses_[static_cast<std::size_t>(first + shard)] += loss.item<double>();
   }
@@ -175,11 +181,11 @@ double Learner::take_measured() {
   return sum;
 }
 
-UpdateOutcome Learner::update(double lr, std::int64_t targets_of_step) {
+UpdateOutcome Learner::update(double lr, std::int64_t weight_of_step) {
   TORCH_CHECK(passes_done_ == plan_.accumulation, "an update follows all passes of a step");
   are_own_losses_finite_ =
       std::ranges::all_of(shard_losses_, [](double loss) { return std::isfinite(loss); });
-  UpdateOutcome outcome{.loss = loss_over_ranks() / static_cast<double>(targets_of_step)};
+  UpdateOutcome outcome{.loss = loss_over_ranks() / static_cast<double>(weight_of_step)};
   if (zero_) zero_->finish_gradients();
   if (shard_tree_) shard_tree_->sum(comm_);
   if (state_bytes_ == 0) state_bytes_ = held_bytes();
@@ -214,13 +220,13 @@ double Learner::clip() {
 void Learner::apply(double lr) {
   if (zero_) return zero_->update(lr, plan_.ema_decay);
   optimizer_->step(lr);
-  if (!averages_.empty()) update_averages(averages_, model_.parameters(), plan_.ema_decay);
+  if (!averages_.empty()) update_averages(averages_, model_->parameters(), plan_.ema_decay);
 }
 
 bool Learner::is_finite_here() const {
   if (!are_own_losses_finite_) return false;
   if (plan_.zero.stage == 3) return true;  // between two passes no block has its weights
-  return std::ranges::all_of(model_.parameters(), [](const at::Tensor& parameter) {
+  return std::ranges::all_of(model_->parameters(), [](const at::Tensor& parameter) {
     return at::isfinite(parameter.detach()).all().item<bool>();
   });
 }
@@ -238,7 +244,7 @@ void Learner::clear_gradients() {
   if (shard_tree_) return;  // each shard begins with zeros anyway
   if (comm_.world_size() == 1) {
     // The next backward then puts its results there, instead of adding them to zeros.
-    for (const auto& parameter : model_.parameters()) parameter.mutable_grad().reset();
+    for (const auto& parameter : model_->parameters()) parameter.mutable_grad().reset();
   } else {
     // In place: the gradients are windows on the buckets of the Reducer.
     at::_foreach_zero_(gradients());
@@ -247,15 +253,15 @@ void Learner::clear_gradients() {
 
 std::vector<at::Tensor> Learner::gradients() const {
   std::vector<at::Tensor> all;
-  for (const auto& parameter : model_.parameters()) all.push_back(parameter.grad());
+  for (const auto& parameter : model_->parameters()) all.push_back(parameter.grad());
   return all;
 }
 
 StateTensors Learner::state() const {
   if (zero_) return zero_->state();
-  const auto& names = model_.names();
+  const auto& names = model_->names();
   StateTensors state;
-  append_tensors(state.model, names, model_.parameters());
+  append_tensors(state.model, names, model_->parameters());
   append_tensors(state.optimizer, names, optimizer_->first_moments(), "exp_avg.");
   append_tensors(state.optimizer, names, optimizer_->second_moments(), "exp_avg_sq.");
   if (plan_.ema_decay > 0) append_tensors(state.ema, names, averages_);
@@ -274,7 +280,7 @@ void Learner::set_optimizer_steps(std::int64_t steps) {
 std::int64_t Learner::held_bytes() const {
   if (zero_) return zero_->held_bytes();
   auto all = gradients();
-  for (const auto* const list : {&model_.parameters(), &optimizer_->first_moments(),
+  for (const auto* const list : {&model_->parameters(), &optimizer_->first_moments(),
                                  &optimizer_->second_moments(), &averages_})
     all.insert(all.end(), list->begin(), list->end());
   return distinct_bytes(all);

@@ -43,7 +43,7 @@ class Loop {
         claim_(inputs.claim),
         clock_(inputs.clock),
         reporter_(inputs.reporter),
-        learner_(plan_, comm_, clock_) {}
+        learner_(plan_, inputs.workload, comm_, clock_) {}
 
   LoopEnd run() {
     try {
@@ -172,25 +172,25 @@ class Loop {
   /// One optimizer step; none of it remains when any rank was asked to stop meanwhile.
   StepEnd train_step() {
     const auto passes = read_passes();
-    double targets = 0;
+    double weight = 0;
     for (const auto& pass : passes)
-      targets += static_cast<double>(learner_.model().target_count(pass.tensors[0]));
+      weight += static_cast<double>(learner_.model().weight(pass.batch));
     const double has_failed = pending_ || saving_->has_failed() ? 1.0 : 0.0;
-    const auto shared = sum_with_stop_vote({targets, has_failed});
+    const auto shared = sum_with_stop_vote({weight, has_failed});
     if (shared[1] > 0) return StepEnd::save_failed;
     if (stopped_) return StepEnd::stopped;
-    const auto targets_of_step = static_cast<std::int64_t>(shared[0]);
-    if (targets_of_step == 0) throw BadDataError(nothing_counts());
+    const auto weight_of_step = static_cast<std::int64_t>(shared[0]);
+    if (weight_of_step == 0) throw BadDataError(nothing_counts());
     const auto sent_before = comm_.volume();
     for (const auto& pass : passes) {
       const bool is_first_pass = &pass == &passes.front();
       if (!is_first_pass) sum_with_stop_vote({});
       if (stopped_) return StepEnd::stopped;
-      learner_.pass(pass.tensors[0], pass.first_sample, targets_of_step);
+      learner_.pass(pass.batch, pass.first_sample, weight_of_step);
     }
     lr_ = learning_rate(plan_.schedule, step_);
     wait_until_copied();
-    outcome_ = learner_.update(lr_, targets_of_step);
+    outcome_ = learner_.update(lr_, weight_of_step);
     const auto sent = comm_.volume();
     step_volume_ = {.elements_sent = sent.elements_sent - sent_before.elements_sent,
                     .bytes_sent = sent.bytes_sent - sent_before.bytes_sent};

@@ -11,11 +11,13 @@
 #include "trainer/values/failure.h"
 #include "trainer/watch/phase_clock.h"
 #include "trainer/workload/sample_source.h"
+#include "trainer/workload/workload.h"
 
 namespace tj::trainer {
 
 struct LoopInputs {
   const TrainPlan& plan;
+  const Workload& workload;
   const SampleSource& source;
   std::int64_t data_tokens;         // of the source
   const SampleSource* eval_source;  // null: no evaluation

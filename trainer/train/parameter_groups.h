@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "contract/result.h"
-#include "trainer/models/gpt2_config.h"
+#include "trainer/workload/tensor_spec.h"
 
 namespace tj::trainer {
 

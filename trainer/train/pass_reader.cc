@@ -43,9 +43,8 @@ Pass PassReader::next() {
   if (!batch) throw BadDataError(batch.error());
   const auto device = plan_.gpu ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(*plan_.gpu))
                                 : at::Device(at::kCPU);
-  Pass pass{.tensors = {}, .first_sample = batch->first_sample};
-  for (auto& tensor : batch->tensors)
-    pass.tensors.push_back(tensor_of(std::move(tensor)).to(device));
+  Pass pass{.batch = {}, .first_sample = batch->first_sample};
+  for (auto& tensor : batch->tensors) pass.batch.push_back(tensor_of(std::move(tensor)).to(device));
   return pass;
 }
 

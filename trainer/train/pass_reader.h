@@ -2,16 +2,15 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
-#include <vector>
-
 #include "trainer/data/batch_reader.h"
 #include "trainer/train/plan.h"
 #include "trainer/watch/phase_clock.h"
+#include "trainer/workload/model.h"
 
 namespace tj::trainer {
 
 struct Pass {
-  std::vector<at::Tensor> tensors;  // [micro_batch, ...], as the source gives them
+  Batch batch;  // [micro_batch, ...]
   std::int64_t first_sample = 0;
 };
 

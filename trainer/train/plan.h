@@ -17,6 +17,7 @@
 #include "trainer/train/zero/zero_schedule.h"
 #include "trainer/values/settings.h"
 #include "trainer/watch/limits.h"
+#include "trainer/workload/precision.h"
 
 namespace tj::trainer {
 

@@ -11,6 +11,7 @@
 
 #include "trainer/comm/gloo_communicator.h"
 #include "trainer/train/learner.h"
+#include "trainer/train/plan_workload.h"
 #include "trainer/watch/judge.h"
 
 namespace tj::trainer {
@@ -101,7 +102,7 @@ class HangingRun {
   void train(int rank) {
     at::set_num_threads(1);
     const auto communicator = join(store_, rank, clock(rank));
-    Learner learner(plan_, *communicator, clock(rank));
+    Learner learner(plan_, workload_of(plan_), *communicator, clock(rank));
     learner.begin();
     clock(rank).enter(Phase::step);
     for (std::int64_t step = 0; step < kHealthySteps; ++step) one_step(learner, step);
@@ -129,7 +130,7 @@ class HangingRun {
   void one_pass(Learner& learner, std::int64_t step) {
     const auto tokens =
         torch::arange(plan_.micro_batch * (plan_.model.context + 1), torch::kInt64) + step;
-    learner.pass(tokens.remainder(97).view({plan_.micro_batch, -1}), 0,
+    learner.pass({tokens.remainder(97).view({plan_.micro_batch, -1})}, 0,
                  plan_.batch_size * plan_.model.context);
   }
 

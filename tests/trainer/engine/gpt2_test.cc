@@ -35,7 +35,7 @@ TEST(Gpt2, loops_of_our_own_kernels_are_shared_over_the_threads) {
 }
 
 TEST(Gpt2, has_the_tensors_that_its_config_says) {
-  const Gpt2 model(kSmall, 1);
+  const Gpt2 model(kSmall, {}, {.seed = 1});
   const auto specs = gpt2_tensors(kSmall);
   ASSERT_EQ(model.parameters().size(), specs.size());
   std::int64_t total = 0;
@@ -48,14 +48,15 @@ TEST(Gpt2, has_the_tensors_that_its_config_says) {
 }
 
 TEST(Gpt2, begins_at_the_loss_of_a_fair_guess) {
-  const Gpt2 model(find_gpt2_preset("gpt2-nano")->model, 1337);
+  const Gpt2 model(find_gpt2_preset("gpt2-nano")->model, {}, {.seed = 1337});
   const auto tokens = random_tokens(8, 65);
-  EXPECT_NEAR(model.loss_sum(tokens).item<double>() / (8 * 64), std::log(256.0), 0.1);
+  EXPECT_NEAR(model.loss_sum({tokens}, {}).item<double>() / (8 * 64), std::log(256.0), 0.1);
 }
 
 TEST(Gpt2, initial_weights_follow_the_paper_and_the_seed) {
   const Gpt2Config config{.layers = 8, .heads = 4, .width = 128};
-  const Gpt2 model(config, 1), same(config, 1), other(config, 2);
+  const Gpt2 model(config, {}, {.seed = 1}), same(config, {}, {.seed = 1}),
+      other(config, {}, {.seed = 2});
   EXPECT_TRUE(model.parameters()[0].equal(same.parameters()[0]));
   EXPECT_FALSE(model.parameters()[0].equal(other.parameters()[0]));
   for (std::size_t i = 0; i < model.names().size(); ++i) {
@@ -102,7 +103,7 @@ at::Tensor reference_loss(const Gpt2& model, const at::Tensor& tokens) {
 }
 
 TEST(Gpt2, agrees_with_the_written_out_formula_in_value_and_gradient) {
-  const Gpt2 model(kSmall, 3);
+  const Gpt2 model(kSmall, {}, {.seed = 3});
   {
     const at::NoGradGuard no_grad;  // the initial biases are 0 and would hide a mistake
     auto generator = at::detail::createCPUGenerator(9);
@@ -110,7 +111,7 @@ TEST(Gpt2, agrees_with_the_written_out_formula_in_value_and_gradient) {
       parameter.add_(torch::randn(parameter.sizes(), generator) * 0.1);
   }
   const auto tokens = random_tokens(3, 9);
-  const auto ours = model.loss_sum(tokens);
+  const auto ours = model.loss_sum({tokens}, {});
   const auto reference = reference_loss(model, tokens);
   EXPECT_NEAR(ours.item<double>(), reference.item<double>(), 1e-4 * reference.item<double>());
   const auto our_gradients = torch::autograd::grad({ours}, model.parameters());

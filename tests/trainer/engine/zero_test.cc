@@ -10,6 +10,7 @@
 
 #include "tests/trainer/engine/thread_ranks.h"
 #include "trainer/train/learner.h"
+#include "trainer/train/plan_workload.h"
 #include "trainer/watch/phase_clock.h"
 
 namespace tj::trainer {
@@ -107,7 +108,7 @@ double train_step(Learner& learner, const TrainPlan& plan, int rank, std::int64_
   const auto targets = plan.batch_size * plan.model.context;
   for (std::int64_t pass = 0; pass < plan.accumulation; ++pass) {
     const auto first = (rank * plan.accumulation + pass) * plan.micro_batch;
-    learner.pass(tokens.narrow(0, first, plan.micro_batch), step * plan.batch_size + first,
+    learner.pass({tokens.narrow(0, first, plan.micro_batch)}, step * plan.batch_size + first,
                  targets);
   }
   const auto outcome = learner.update(kLr, targets);
@@ -146,7 +147,7 @@ Trained train(const Flags& flags, int world_size) {
   Trained trained;
   on_ranks(world_size, [&](Communicator& communicator) {
     PhaseClock clock;
-    Learner learner(plan, communicator, clock);
+    Learner learner(plan, workload_of(plan), communicator, clock);
     learner.begin();
     for (std::int64_t step = 0; step < kSteps; ++step) {
       const double loss = train_step(learner, plan, communicator.rank(), step);
@@ -254,7 +255,7 @@ Measured measure(const Flags& more, int ranks) {
   const auto before = counting_allocator().live_bytes();
   on_ranks(ranks, [&](Communicator& communicator) {
     PhaseClock clock;
-    Learner learner(plan, communicator, clock);
+    Learner learner(plan, workload_of(plan), communicator, clock);
     learner.begin();
     train_step(learner, plan, communicator.rank(), 0);
     const auto sent = communicator.volume().elements_sent;

@@ -7,11 +7,12 @@
 #include <span>
 
 #include "trainer/checkpoint/training_state.h"
-#include "trainer/models/gpt2_config.h"
 #include "trainer/train/parameter_groups.h"
 #include "trainer/train/shard_tree.h"
 #include "trainer/train/zero/zero_schedule.h"
 #include "trainer/train/zero/zero_unit.h"
+#include "trainer/workload/block_hooks.h"
+#include "trainer/workload/tensor_spec.h"
 
 namespace tj::trainer {
 

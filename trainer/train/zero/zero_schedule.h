@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/models/block_hooks.h"
+#include "trainer/workload/block_hooks.h"
 
 namespace tj::trainer {
 
