@@ -50,8 +50,7 @@ struct FieldReader {
 
  private:
   static void read_entry(const json& entry, std::vector<int>& numbers) {
-    const auto number = json_integer<long long>(entry);
-    if (number && std::in_range<int>(*number)) numbers.push_back(static_cast<int>(*number));
+    if (const auto number = json_integer<int>(entry)) numbers.push_back(*number);
   }
   static void read_entry(const json& entry, std::vector<std::string>& texts) {
     if (entry.is_string()) texts.push_back(text_of(entry));
