@@ -87,23 +87,20 @@ class OfStage(unittest.TestCase):
 
 class Sum(unittest.TestCase):
     def test_the_last_line_is_the_sum(self):
-        rows = [results.Row("unit", 1, results.of_junit(JUNIT)), results.not_run("e2e", "cluster")]
+        rows = [results.Row("unit", results.Spent(1), results.of_junit(JUNIT)), results.not_run("e2e", "cluster")]
         self.assertEqual(results.table(rows)[-1], "1 passed, 1 failed, 4 skipped")
         self.assertIn("skipped e2e: e2e: not run because cluster failed", results.table(rows))
         self.assertEqual(results.exit_status(rows), 1)
 
     def test_success_needs_a_test_that_passed(self):
-        self.assertEqual(results.exit_status([results.Row("build", 1, results.Counted())]), 1)
-        self.assertEqual(results.exit_status([results.Row("unit", 1, results.Counted(passed=1))]), 0)
+        self.assertEqual(results.exit_status([results.Row("build", results.Spent(1), results.Counted())]), 1)
+        self.assertEqual(results.exit_status([results.Row("unit", results.Spent(1), results.Counted(passed=1))]), 0)
 
 
-class Stages(unittest.TestCase):
-    def test_a_stage_comes_after_what_it_needs(self):
-        seen = set()
-        for entry in stages.STAGES:
-            self.assertLessEqual(set(entry.needs), seen, entry.name)
-            seen.add(entry.name)
-        self.assertEqual(len(seen), len(stages.STAGES))
+    def test_a_row_says_what_a_stage_may_take(self):
+        spent = results.Spent(seconds=30, cpu_seconds=50, cold=True, budget_seconds=60)
+        said = results.times([results.Row("unit", spent, results.Counted(passed=7))])[1].split()
+        self.assertEqual(said, ["unit", "30", "60", "50%", "50", "cold", "7", "0", "0"])
 
 
 if __name__ == "__main__":

@@ -17,9 +17,18 @@ class Counted:
 
 
 @dataclasses.dataclass
+class Spent:
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0  # of what the stage started and waited for: a cluster's daemons are not in it
+    compiled: int = 0  # what ccache did not have
+    cold: bool = False
+    budget_seconds: float = 0.0
+
+
+@dataclasses.dataclass
 class Row:
     name: str
-    seconds: float
+    spent: Spent
     counted: Counted
     usable: bool = True  # what builds on this stage can run
 
@@ -28,7 +37,7 @@ class Row:
 
 
 def not_run(name, needed):
-    return Row(name, 0.0, Counted(skipped=[f"{name}: not run because {needed} failed"]), usable=False)
+    return Row(name, Spent(), Counted(skipped=[f"{name}: not run because {needed} failed"]), usable=False)
 
 
 def skip_reason(output):
@@ -97,13 +106,19 @@ def totals(rows):
             sum(len(row.counted.skipped) for row in rows))
 
 
-def table(rows):
-    lines = ["", f"{'stage':<14}{'seconds':>8}{'passed':>8}{'failed':>8}{'skipped':>9}"]
+def times(rows):
+    """A row for each stage: what it took, of the CPU and of the clock, and what it may take."""
+    lines = [f"{'stage':<16}{'seconds':>8}{'budget':>8}{'share':>7}{'cpu':>8}  {'caches':<6}{'passed':>8}{'failed':>8}{'skipped':>9}"]
     for row in rows:
-        counted = row.counted
-        lines.append(f"{row.name:<14}{row.seconds:>8.0f}{counted.passed:>8}{len(counted.failed):>8}"
-                     f"{len(counted.skipped):>9}")
-    lines.append("")
+        spent, counted = row.spent, row.counted
+        share = f"{spent.seconds / spent.budget_seconds:.0%}" if spent.budget_seconds else ""
+        lines.append(f"{row.name:<16}{spent.seconds:>8.0f}{spent.budget_seconds:>8.0f}{share:>7}{spent.cpu_seconds:>8.0f}"
+                     f"  {'cold' if spent.cold else 'warm':<6}{counted.passed:>8}{len(counted.failed):>8}{len(counted.skipped):>9}")
+    return lines
+
+
+def table(rows):
+    lines = ["", *times(rows), ""]
     for row in rows:
         lines += [f"failed  {row.name}: {name}" for name in row.counted.failed]
     for row in rows:

@@ -1,4 +1,9 @@
-"""What `make test` runs, in order. A command runs in the root of the checkout, under bash -euo pipefail."""
+"""What `make test` runs. A command runs in the root of the checkout, under bash -euo pipefail.
+
+Stages of one lane run one after another, in this order; lanes run beside each other (schedule.py). The lane `build` keeps
+both cores busy; most stages on a cluster wait for something. What measures speed runs alone. A lane has no priority: the
+clusters' programs are compiled first because the longest stages wait for them, and `nice` would not tell two sessions apart.
+"""
 import dataclasses
 
 
@@ -9,8 +14,11 @@ class Stage:
     command: str
     needs: tuple = ()
     counts: str = ""  # "ctest": a JUnit file, "script": the closing line "N passed, N failed"; "": no tests
-    beside: bool = False  # runs next to the following stages until one needs it
-    minutes_max: int = 20
+    lane: str = "build"
+    after: tuple = ()  # not needed, but in its way
+    alone: bool = False  # nothing runs beside it
+    warm_seconds: int = 60  # its budget (budget.py) where the caches have what it makes
+    cold_seconds: int = 0  # and where it makes anything; 0: the same
 
 
 def build(preset, targets=""):
@@ -22,36 +30,49 @@ def ctest(preset, select=""):
 
 
 STAGES = [
-    Stage("packages", "Debian packages", "tools/deps apt", minutes_max=15),
-    Stage("cluster", "Kubernetes from Go modules", "nice tools/deps cluster", ("packages",), beside=True, minutes_max=45),
-    Stage("libtorch", "libtorch", "tools/deps build", ("packages",), minutes_max=15),
+    Stage("packages", "Debian packages", "tools/deps apt", cold_seconds=600),
+    Stage("cluster", "Kubernetes from Go modules", "tools/deps cluster", ("packages",), lane="cluster", cold_seconds=1800),
+    Stage("libtorch", "libtorch", "tools/deps build", ("packages",), cold_seconds=600),
+    Stage("python-torch", "a Python with torch", "tools/deps python-torch", ("libtorch",), lane="fetch", cold_seconds=600),
     Stage("runner", "tests of this runner and of the lint", "tests/check/run", ("packages",), "script"),
     Stage("configure", "cmake, preset dev", "cmake --preset dev", ("libtorch",)),
-    Stage("check", "format, lint, clang-tidy", "tools/check/all", ("configure",), "script", minutes_max=40),
-    Stage("build", "everything, preset dev", build("dev"), ("configure",), minutes_max=40),
-    Stage("unit", "unit, golden, command line and trainer tests", ctest("dev", "--label-exclude simulation"), ("build", "cluster"),
-          "ctest"),
+    Stage("build", "everything, preset dev", build("dev"), ("configure",), warm_seconds=360, cold_seconds=2400),
+    Stage("check", "format, lint, clang-tidy", "tools/check/all", ("configure",), "script", cold_seconds=1500),
+    Stage("unit", "unit, golden, command line and trainer tests", ctest("dev", "--label-exclude 'simulation|apiserver'"),
+          ("build",), "ctest", warm_seconds=720),
     Stage("simulation", "a million steps of the operator in simulated worlds, and planted bugs",
-          ctest("dev", "--label-regex simulation --verbose"), ("build",), "ctest"),
-    Stage("asan", "contract and operator under ASan and UBSan", build("asan") + " && " + ctest("asan", "--label-exclude long"),
-          ("packages", "cluster"), "ctest", minutes_max=40),
-    Stage("tsan", "the loop under TSan", build("tsan", "--target loop_test") + " && " + ctest("tsan", "--label-regex loop"), ("packages", "cluster"), "ctest",
-          minutes_max=30),
+          ctest("dev", "--label-regex simulation --verbose"), ("build",), "ctest", warm_seconds=180),
+    Stage("asan", "contract and operator under ASan and UBSan",
+          build("asan") + " && " + ctest("asan", "--label-exclude 'long|apiserver'"), ("packages",), "ctest",
+          warm_seconds=720, cold_seconds=1800),
+    Stage("tsan", "the loop under TSan", build("tsan", "--target loop_test") + " && " + ctest("tsan", "--label-regex loop"),
+          ("packages",), "ctest", warm_seconds=240, cold_seconds=720),
     Stage("fuzz", "what reads others' bytes, fuzzed for a minute", build("fuzz") + " && tests/fuzz/run --short", ("packages",),
-          "script", minutes_max=40),
-    Stage("docs", "documents against the programs", "tests/docs/run", ("build",), "script"),
-    Stage("crd", "the resource's rules on a real API server", "tests/crd/run", ("cluster",), "script"),
-    Stage("faults", "the operator, killed and cut off, on a real API server", "tests/faults/run", ("build", "cluster"),
-          "script"),
-    Stage("chart", "the chart and what is rendered from it", "tests/chart/run", ("cluster",), "script"),
+          "script", warm_seconds=360, cold_seconds=1200),
+    Stage("docs", "documents against the programs", "tests/docs/run", ("build",), "script", warm_seconds=120),
+    Stage("interop", "the trainer against PyTorch's own Python", "tests/interop/run", ("build", "python-torch"), "script",
+          warm_seconds=120),
+    Stage("events", "the trainer's event files, read by TensorBoard", "tests/interop/events.py", ("build",), "script",
+          cold_seconds=300),
+
+    Stage("chart", "the chart and what is rendered from it", "tests/chart/run", ("cluster",), "script", "cluster"),
+    Stage("crd", "the resource's rules on a real API server", "tests/crd/run", ("cluster",), "script", "cluster",
+          warm_seconds=120),
+    Stage("apiserver", "the client on a real API server", ctest("dev", "--label-regex apiserver"), ("build", "cluster"), "ctest",
+          "cluster", warm_seconds=120),
+    Stage("images", "the images, of the programs built already", "tools/images", ("build",), lane="cluster", warm_seconds=240,
+          cold_seconds=900),
+    Stage("faults", "the operator, killed and cut off, on a real API server", "tests/faults/run", ("build", "cluster"), "script",
+          "cluster", warm_seconds=240),
+    Stage("soak", "30 jobs come and go; the operator may not grow", "tests/soak/run --short", ("build", "cluster"), "script",
+          "cluster", warm_seconds=300),
+    Stage("e2e", "images, chart and jobs on a two-node Kubernetes", "tests/e2e/run", ("images", "cluster"), "script", "cluster",
+          warm_seconds=900, cold_seconds=1200),
+    Stage("apiserver-asan", "the client on a real API server, under ASan", ctest("asan", "--label-regex apiserver"),
+          ("asan", "cluster"), "ctest", "cluster", warm_seconds=120),
+
     Stage("bench", "the benchmark of the operator, a tenth of it", "tests/bench/operator/run --small", ("build", "cluster"),
-          "script"),
-    Stage("python-torch", "a Python with torch", "tools/deps python-torch", ("libtorch",), minutes_max=15),
-    Stage("interop", "the trainer against PyTorch's own Python", "tests/interop/run", ("build", "python-torch"), "script"),
-    Stage("events", "the trainer's event files, read by TensorBoard", "tests/interop/events.py", ("build",), "script"),
+          "script", alone=True, warm_seconds=180),
     Stage("bench-trainer", "the benchmark of the trainer, a little of it", "tests/bench/trainer/run --small",
-          ("build", "python-torch"), "script"),
-    Stage("soak", "30 jobs come and go; the operator may not grow", "tests/soak/run --short", ("build", "cluster"), "script"),
-    Stage("e2e", "images, chart and jobs on a two-node Kubernetes", "tests/e2e/run", ("build", "cluster"), "script",
-          minutes_max=40),
+          ("build", "python-torch"), "script", alone=True, warm_seconds=240),
 ]
