@@ -8,11 +8,11 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "trainer/checkpoint/initial_model.h"
 #include "trainer/checkpoint/training_state.h"
-#include "trainer/data/sampler.h"
-#include "trainer/data/token_samples.h"
-#include "trainer/models/gpt2.h"
+#include "trainer/train/sampler.h"
+#include "trainer/workloads/gpt2/gpt2.h"
+#include "trainer/workloads/gpt2/hugging_face.h"
+#include "trainer/workloads/gpt2/token_samples.h"
 
 namespace tj::trainer {
 namespace {
@@ -36,8 +36,10 @@ int write_logits(const char* const* arguments) {
   if (!found) return fail(found.error());
   const Gpt2 model(found->model, {}, {});
   std::vector<NamedTensor> tensors;
-  append_tensors(tensors, model.names(), model.parameters());
-  const auto reader = open_initial_weights(arguments[0], model.names());
+  std::vector<std::string> names;
+  for (const auto& spec : gpt2_tensors(found->model)) names.push_back(spec.name);
+  append_tensors(tensors, names, model.tensors());
+  const auto reader = open_initial_weights(arguments[0], names);
   if (!reader) return fail(reader.error());
   const auto read = fill(*make_single_communicator(), tensors, *reader);
   if (!read) return fail(read.error());

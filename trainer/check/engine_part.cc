@@ -32,10 +32,6 @@ int fail(const Failure& failure, const ProcessEnv& env) {
   return failure.exit_code;
 }
 
-Failure bad_config(const Error& error) {
-  return {.exit_code = exit_code::kBadConfig, .reason = "BadConfig", .message = describe(error)};
-}
-
 /// The note of this program's build id, in hexadecimal digits (ELF: NT_GNU_BUILD_ID, type 3).
 int find_build_id(dl_phdr_info* info, std::size_t, void* result) {
   constexpr std::uint32_t kBuildId = 3;

@@ -1,21 +1,41 @@
 #include "trainer/checkpoint/manifest.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "trainer/values/json_integer.h"
 namespace tj::trainer {
 namespace {
-using nlohmann::ordered_json;
+using json = nlohmann::ordered_json;  // a model's numbers in their order
 constexpr int kIndent = 2;
 
 Error unusable(const std::string& message) {
   return {.code = Code::invalid, .message = message, .subject = "manifest.json"};
 }
+
+/// The key of the number of tokens, frames or rows names what it counts.
+const std::string kDataPrefix = "data_";
+constexpr const char* kDigestKey = "data_digest";
+
+Result<DataMark> data_mark_of(const json& document) {
+  DataMark mark{.unit = "", .count = 0, .digest = document.value(kDigestKey, "")};
+  bool is_found = false;
+  for (const auto& [key, value] : document.items()) {
+    if (!key.starts_with(kDataPrefix) || key == kDigestKey) continue;
+    if (std::exchange(is_found, true))
+      return unusable("has two keys that begin with " + kDataPrefix);
+    mark.unit = key.substr(kDataPrefix.size());
+    mark.count = integer_of(value);
+  }
+  if (!is_found) return unusable("lacks a field: data_tokens, or the like");
+  return mark;
+}
 }  // namespace
 
 std::string manifest_text(const Manifest& manifest) {
-  const auto& model = manifest.model;
-  ordered_json document = {
+  json model = json::object();
+  for (const auto& entry : manifest.model) model[entry.key] = entry.value;
+  json document = {
       {"version", kManifestVersion},
       {"step", manifest.step},
       {"next_sample", manifest.next_sample},
@@ -23,20 +43,16 @@ std::string manifest_text(const Manifest& manifest) {
       {"loss_scale",
        {{"scale", manifest.loss_scale.scale}, {"good_steps", manifest.loss_scale.good_steps}}},
       {"seed", manifest.seed},
-      {"data_tokens", manifest.data_tokens},
+      {kDataPrefix + manifest.data.unit, manifest.data.count},
       {"loss", manifest.loss},
-      {"model",
-       {{"layers", model.layers},
-        {"heads", model.heads},
-        {"width", model.width},
-        {"context", model.context},
-        {"vocabulary", model.vocabulary}}},
+      {"model", model},
       {"numerics",
        {{"logical_shards", manifest.numerics.logical_shards},
         {"batch_size", manifest.numerics.batch_size},
         {"threads", manifest.numerics.threads},
         {"has_averages", manifest.numerics.has_averages}}},
-      {"files", ordered_json::object()}};
+      {"files", json::object()}};
+  if (!manifest.data.digest.empty()) document[kDigestKey] = manifest.data.digest;
   for (const auto& [name, digest] : manifest.files) {
     document["files"][name] = {{"bytes", digest.bytes}, {"sha256", digest.sha256}};
   }
@@ -44,7 +60,7 @@ std::string manifest_text(const Manifest& manifest) {
 }
 
 Result<Manifest> manifest_from(std::string_view text) {
-  const auto document = nlohmann::json::parse(text, nullptr, false);
+  const auto document = json::parse(text, nullptr, false);
   if (!document.is_object()) return unusable("is not a JSON object (cut short?)");
   Manifest manifest;
   try {
@@ -60,14 +76,12 @@ Result<Manifest> manifest_from(std::string_view text) {
     manifest.loss_scale = {.scale = scale.at("scale").get<double>(),
                            .good_steps = integer_of(scale.at("good_steps"))};
     manifest.seed = integer_of<std::uint64_t>(document.at("seed"));
-    manifest.data_tokens = integer_of(document.at("data_tokens"));
+    const auto data = data_mark_of(document);
+    if (!data) return data.error();
+    manifest.data = *data;
     manifest.loss = document.at("loss").get<double>();
-    const auto& model = document.at("model");
-    manifest.model = {.layers = integer_of(model.at("layers")),
-                      .heads = integer_of(model.at("heads")),
-                      .width = integer_of(model.at("width")),
-                      .context = integer_of(model.at("context")),
-                      .vocabulary = integer_of(model.at("vocabulary"))};
+    for (const auto& [key, value] : document.at("model").items())
+      manifest.model.push_back({.key = key, .flag = "", .value = integer_of(value)});
     const auto& numerics = document.at("numerics");
     manifest.numerics = {.logical_shards = integer_of(numerics.at("logical_shards")),
                          .batch_size = integer_of(numerics.at("batch_size")),
@@ -81,21 +95,6 @@ Result<Manifest> manifest_from(std::string_view text) {
     return unusable(std::string("lacks a field: ") + failure.what());
   }
   return manifest;
-}
-
-std::string hugging_face_config(const Gpt2Config& model) {
-  const ordered_json document = {{"architectures", {"GPT2LMHeadModel"}},
-                                 {"model_type", "gpt2"},
-                                 {"activation_function", "gelu_new"},
-                                 {"layer_norm_epsilon", 1e-5},
-                                 {"n_layer", model.layers},
-                                 {"n_head", model.heads},
-                                 {"n_embd", model.width},
-                                 {"n_positions", model.context},
-                                 {"vocab_size", model.vocabulary},
-                                 {"tie_word_embeddings", true},
-                                 {"torch_dtype", "float32"}};
-  return document.dump(kIndent) + "\n";
 }
 
 }  // namespace tj::trainer

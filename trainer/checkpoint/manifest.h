@@ -7,8 +7,9 @@
 #include <string_view>
 
 #include "contract/result.h"
-#include "trainer/models/gpt2_config.h"
+#include "trainer/checkpoint/model_shape.h"
 #include "trainer/process/durable_file.h"
+#include "trainer/values/data_mark.h"
 #include "trainer/values/loss_scale.h"
 
 namespace tj::trainer {
@@ -30,9 +31,9 @@ struct Manifest {
   std::int64_t optimizer_steps = 0;  // fewer than `step` when fp16 overflowed
   LossScale loss_scale;
   std::uint64_t seed = 0;
-  std::int64_t data_tokens = 0;  // size of the text it was trained on
-  double loss = 0;               // of the last finished step
-  Gpt2Config model;
+  DataMark data;    // what it was trained on
+  double loss = 0;  // of the last finished step
+  ModelShape model;
   Numerics numerics;
   std::map<std::string, FileDigest> files;
   bool operator==(const Manifest&) const = default;
@@ -41,8 +42,5 @@ struct Manifest {
 std::string manifest_text(const Manifest& manifest);
 /// Fails with Code::invalid when the text is cut, is of another version or lacks a field.
 Result<Manifest> manifest_from(std::string_view text);
-
-/// config.json as Hugging Face's GPT2LMHeadModel reads it, so that the folder loads there as it is.
-std::string hugging_face_config(const Gpt2Config& model);
 
 }  // namespace tj::trainer

@@ -169,7 +169,7 @@ Result<SaveWork::State> SaveWork::commit() {
   for (int writer = 1; writer < order_.writers; ++writer)
     fs::remove(draft_->folder() / note_name(writer), ignored);
   auto texts = indices_;
-  texts[kConfigFile] = hugging_face_config(order_.manifest.model);
+  texts[kConfigFile] = order_.config_json;
   for (const auto& [name, text] : texts) {
     const auto written = write_durably(draft_->folder() / name, text);
     if (!written) return written.error();

@@ -24,6 +24,8 @@ class GradientSync {
   /// Call before the forward pass whose backward completes a step: that backward then leaves in
   /// each gradient the mean over the ranks of what they accumulated. Passes without it stay local.
   virtual void before_last_pass() = 0;
+  /// Call between the two, with what backward begins at.
+  virtual void before_backward(const at::Tensor& loss) = 0;
 };
 
 /// A collective under way. What it reads and writes must stay until wait() has returned.
@@ -61,8 +63,10 @@ class Communicator {
   /// ((0 + 1) + (2 + 3)) + ..., in float32 (trainer/comm/tree_all_reduce.h has the same bits).
   virtual std::unique_ptr<Pending> reduce_scatter(const at::Tensor& whole, at::Tensor& mine) = 0;
   virtual CommVolume volume() const = 0;
+  /// `leaves_unused`: a pass may give no gradient to a parameter, which then counts as zero.
   virtual std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>& parameters,
-                                                    std::span<const std::string> names) = 0;
+                                                    std::span<const std::string> names,
+                                                    bool leaves_unused) = 0;
   /// Throws PeerLostError, with the lost rank if knowable, when `what` is the text of a failed
   /// collective (backward runs ours inside); returns otherwise.
   virtual void check_peers(const std::string& what) = 0;

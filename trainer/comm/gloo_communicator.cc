@@ -5,6 +5,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include <cstdlib>
@@ -36,17 +37,28 @@ static_assert(std::chrono::milliseconds(kCollectiveTimeout).count() <=
 
 class ReducerSync final : public GradientSync {
  public:
-  ReducerSync(std::shared_ptr<c10d::Reducer> reducer, std::function<void()> count)
-      : reducer_(std::move(reducer)), count_(std::move(count)) {}
+  ReducerSync(std::shared_ptr<c10d::Reducer> reducer, bool leaves_unused,
+              std::function<void()> count)
+      : reducer_(std::move(reducer)), leaves_unused_(leaves_unused), count_(std::move(count)) {
+    if (!leaves_unused) return;
+    // The search for unused parameters asks the logger without a look whether there is one.
+    logger_ = std::make_shared<c10d::Logger>(reducer_);
+    reducer_->set_logger(logger_);
+  }
   void before_last_pass() override {
     count_();
     reducer_->rebuild_buckets();  // once, after the first backward has shown the order of gradients
     reducer_->prepare_for_forward();
-    reducer_->prepare_for_backward({});
+  }
+  void before_backward(const at::Tensor& loss) override {
+    // With what it is given it looks for parameters that no path leads to.
+    reducer_->prepare_for_backward(leaves_unused_ ? std::vector{loss} : std::vector<at::Tensor>());
   }
 
  private:
   std::shared_ptr<c10d::Reducer> reducer_;
+  std::shared_ptr<c10d::Logger> logger_;
+  bool leaves_unused_;
   std::function<void()> count_;
 };
 
@@ -144,7 +156,8 @@ class GlooCommunicator final : public Communicator {
   CommVolume volume() const override { return volume_; }
 
   std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>& parameters,
-                                            std::span<const std::string> names) override {
+                                            std::span<const std::string> names,
+                                            bool leaves_unused) override {
     const std::vector<bool> sparse(parameters.size(), false);
     auto [buckets, limits] =
         c10d::compute_bucket_assignment_by_size(parameters,
@@ -158,11 +171,11 @@ class GlooCommunicator final : public Communicator {
     std::int64_t elements = 0;
     for (const auto& parameter : parameters) elements += parameter.numel();
     auto reducer = std::make_shared<c10d::Reducer>(
-        parameters, buckets, group_, sparse, kGradientBucketBytes, /*find_unused_parameters=*/false,
+        parameters, buckets, group_, sparse, kGradientBucketBytes, leaves_unused,
         /*gradient_as_bucket_view=*/true, names_by_index, kFirstBucketBytes,
         /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
         std::vector<std::int64_t>{});
-    return std::make_unique<ReducerSync>(std::move(reducer),
+    return std::make_unique<ReducerSync>(std::move(reducer), leaves_unused,
                                          [this, elements] { count(elements, sizeof(float), 2); });
   }
 

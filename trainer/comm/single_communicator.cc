@@ -9,6 +9,7 @@ namespace {
 class NoSync final : public GradientSync {
  public:
   void before_last_pass() override {}
+  void before_backward(const at::Tensor&) override {}
 };
 
 class Done final : public Pending {
@@ -38,7 +39,7 @@ class SingleCommunicator final : public Communicator {
   }
   CommVolume volume() const override { return {}; }
   std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>&,
-                                            std::span<const std::string>) override {
+                                            std::span<const std::string>, bool) override {
     return std::make_unique<NoSync>();
   }
   void check_peers(const std::string&) override {}

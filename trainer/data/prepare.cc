@@ -21,12 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::steady_clock;
 
-Failure bad_config(const Error& error) {
-  return {.exit_code = exit_code::kBadConfig, .reason = "BadConfig", .message = describe(error)};
-}
-Failure bad_data(const Error& error) {
-  return {.exit_code = exit_code::kBadData, .reason = "BadData", .message = describe(error)};
-}
 Failure save_failed(const Error& error) {
   return {.exit_code = exit_code::kInputOutput, .reason = "SaveFailed", .message = describe(error)};
 }

@@ -1,6 +1,7 @@
 #include "trainer/report/metrics_page.h"
 
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -35,6 +36,11 @@ class Page {
   std::string text_;
 };
 
+std::string capitalised(std::string word) {
+  if (!word.empty()) word[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(word[0])));
+  return word;
+}
+
 constexpr std::array kPhaseNames{"start", "step", "eval", "save", "end"};
 
 }  // namespace
@@ -61,13 +67,19 @@ std::string metrics_page(const RunState& state) {
              if_stepped(state.gradient_norm));
   page.gauge("trainer_step_seconds", "Seconds that the last step took.",
              if_stepped(state.step_seconds));
-  page.gauge("trainer_tokens_per_second", "Tokens per second of the last step, of all ranks.",
-             run.tokens_per_second);
+  for (const auto& metric : state.metrics)
+    page.gauge("trainer_" + metric.name,
+               (metric.label + " of the last step, of all ranks.").c_str(), metric.value);
+  const std::string units = capitalised(state.unit);
+  page.gauge("trainer_" + state.unit + "_per_second",
+             (units + " per second of the last step, of all ranks.").c_str(),
+             state.units_per_second);
   page.gauge("trainer_mfu_ratio",
              "Model FLOPs utilisation of the last step, where the peak is known.", run.mfu);
   page.gauge("trainer_eta_seconds", "Seconds until the last step.", run.eta_seconds);
-  page.head("trainer_tokens_total", "counter", "Tokens trained on by this process, of all ranks.");
-  page.sample("trainer_tokens_total", state.tokens);
+  page.head("trainer_" + state.unit + "_total", "counter",
+            (units + " trained on by this process, of all ranks.").c_str());
+  page.sample("trainer_" + state.unit + "_total", state.units);
   if (run.last_checkpoint) {
     page.gauge("trainer_last_checkpoint_step", "Step of the newest complete checkpoint.",
                static_cast<double>(run.last_checkpoint->step));

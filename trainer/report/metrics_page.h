@@ -5,6 +5,7 @@
 
 #include "contract/progress.h"
 #include "trainer/report/ledger.h"
+#include "trainer/report/progress.h"
 
 namespace tj::trainer {
 
@@ -15,7 +16,10 @@ struct RunState {
   double lr = 0;
   double gradient_norm = 0;
   double step_seconds = 0;
-  double tokens = 0;  // trained on by this process' run, of all ranks
+  std::vector<MetricValue> metrics = {};  // of the last step
+  std::string unit = "samples";           // what the next two count
+  std::optional<double> units_per_second;
+  double units = 0;   // trained on by this process' run, of all ranks
   Spending spending;  // of all attempts
 };
 

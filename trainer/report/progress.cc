@@ -4,24 +4,54 @@
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <span>
 
 namespace tj::trainer {
 namespace {
 constexpr int kBarCellsMax = 40;
 constexpr int kBarCellsMin = 10;  // a narrower one says nothing
 constexpr double kSecondsShownMax = 100.0 * 365 * 86'400;
+
+/// " | PSNR 18.50 dB", for each
+std::string metrics_text(std::span<const MetricValue> metrics) {
+  std::string text;
+  for (const auto& metric : metrics) {
+    char number[40];
+    std::snprintf(number, sizeof number, " %.*f", metric.decimals, metric.value);
+    text += " | " + metric.label + number + (metric.unit.empty() ? "" : " " + metric.unit);
+  }
+  return text;
+}
+
+/// Beside what else a document has; JSON has no number for what is not finite.
+void add_metrics(nlohmann::ordered_json& document, const std::string& prefix,
+                 std::span<const MetricValue> metrics) {
+  for (const auto& metric : metrics) document[prefix + metric.name] = metric.value;
+}
+
+std::string speed_text(const StepReport& report) {
+  char number[40];
+  std::snprintf(number, sizeof number, "%.0f ", units_per_second(report));
+  return number + report.unit.short_name + "/s";
+}
 }  // namespace
 
-double tokens_per_second(const StepReport& report) {
-  return report.seconds > 0 ? static_cast<double>(report.tokens) / report.seconds : 0;
+double units_per_second(const StepReport& report) {
+  return report.seconds > 0 ? static_cast<double>(report.units) / report.seconds : 0;
 }
+
+std::string speed_name(const Unit& unit) { return unit.name + "_per_second"; }
 
 std::string step_line(const StepReport& report) {
   char line[160];
-  std::snprintf(line, sizeof line, "step %lld/%lld | loss %.4f | lr %.1e | %.0f tok/s | %.3f s",
+  std::snprintf(line, sizeof line, "step %lld/%lld | loss %.4f",
                 static_cast<long long>(report.step), static_cast<long long>(report.steps),
-                report.loss, report.lr, tokens_per_second(report), report.seconds);
-  std::string text = line;
+                report.loss);
+  std::string text = line + metrics_text(report.metrics);
+  std::snprintf(line, sizeof line, " | lr %.1e | ", report.lr);
+  text += line + speed_text(report);
+  std::snprintf(line, sizeof line, " | %.3f s", report.seconds);
+  text += line;
   if (report.mfu) {
     std::snprintf(line, sizeof line, " | mfu %.1f %%", 100 * *report.mfu);
     text += line;
@@ -36,35 +66,37 @@ std::string step_json(const StepReport& report) {
                                      {"loss", report.loss},
                                      {"lr", report.lr},
                                      {"gradient_norm", report.gradient_norm},
-                                     {"tokens_per_second", tokens_per_second(report)},
+                                     {speed_name(report.unit), units_per_second(report)},
                                      {"seconds", report.seconds}};
+  add_metrics(document, "", report.metrics);
   if (report.mfu) document["mfu"] = *report.mfu;
   return document.dump();
 }
 
 std::string eval_line(const EvalReport& report) {
-  char line[160];
-  std::snprintf(line, sizeof line, "eval after step %lld | loss %.4f | %lld targets in %.2f s",
-                static_cast<long long>(report.step), report.loss,
-                static_cast<long long>(report.targets), report.seconds);
-  return line;
+  char line[80];
+  std::snprintf(line, sizeof line, "eval after step %lld | loss %.4f",
+                static_cast<long long>(report.step), report.loss);
+  std::string text = line + metrics_text(report.metrics);
+  std::snprintf(line, sizeof line, " in %.2f s", report.seconds);
+  return text + " | " + std::to_string(report.weight) + " " + report.counted + line;
 }
 
 std::string eval_json(const EvalReport& report) {
-  return nlohmann::ordered_json({{"event", "eval"},
-                                 {"at_step", report.step},
-                                 {"eval_loss", report.loss},
-                                 {"targets", report.targets},
-                                 {"seconds", report.seconds}})
-      .dump();
+  nlohmann::ordered_json document = {{"event", "eval"},
+                                     {"at_step", report.step},
+                                     {"eval_loss", report.loss},
+                                     {report.counted, report.weight},
+                                     {"seconds", report.seconds}};
+  add_metrics(document, "eval_", report.metrics);
+  return document.dump();
 }
 
 std::string progress_bar(const StepReport& report, int columns, bool has_colour) {
   char text[128];
-  std::snprintf(text, sizeof text, " %lld/%lld | loss %.4f | %.0f tok/s",
-                static_cast<long long>(report.step), static_cast<long long>(report.steps),
-                report.loss, tokens_per_second(report));
-  std::string words = text;
+  std::snprintf(text, sizeof text, " %lld/%lld | loss %.4f", static_cast<long long>(report.step),
+                static_cast<long long>(report.steps), report.loss);
+  std::string words = text + metrics_text(report.metrics) + " | " + speed_text(report);
   if (report.eta_seconds) words += " | eta " + time_left_text(*report.eta_seconds);
   const int room = columns - 1 - static_cast<int>(words.size()) - 2;  // the last column would wrap
   const int cells = std::min(kBarCellsMax, room);
@@ -104,12 +136,6 @@ std::optional<double> Pace::seconds_per_step() const {
   if (done_.size() < 2) return std::nullopt;
   const std::chrono::duration<double> taken = done_.back() - done_.front();
   return taken.count() / static_cast<double>(done_.size() - 1);
-}
-
-double TokenCost::flops() const {
-  return 6.0 * static_cast<double>(parameters) + 12.0 * static_cast<double>(layers) *
-                                                     static_cast<double>(width) *
-                                                     static_cast<double>(sequence_tokens);
 }
 
 }  // namespace tj::trainer

@@ -5,25 +5,41 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "trainer/report/unit.h"
 
 namespace tj::trainer {
+
+/// What a workload tells beside the loss.
+struct MetricValue {
+  std::string name;   // in files and on pages
+  std::string label;  // in lines for people
+  std::string unit;   // behind the number; may be empty
+  int decimals = 4;   // in lines for people
+  double value = 0;   // over all ranks
+};
 
 struct StepReport {
   std::int64_t step = 0;  // finished steps, from 1
   std::int64_t steps = 0;
-  double loss = 0;  // mean over all tokens of the step, of all ranks
+  double loss = 0;  // mean over all that counts in the step, of all ranks
+  std::vector<MetricValue> metrics = {};
   double lr = 0;
   double gradient_norm = 0;  // before clipping
   double seconds = 0;
-  std::int64_t tokens = 0;            // of all ranks
+  Unit unit = {};                     // what the speed counts
+  std::int64_t units = 0;             // of the step, of all ranks
   std::optional<double> mfu;          // 0 to 1
   std::optional<double> eta_seconds;  // until the last step
 };
 
-double tokens_per_second(const StepReport& report);
+double units_per_second(const StepReport& report);
+/// In files and on pages: "tokens_per_second".
+std::string speed_name(const Unit& unit);
 
-/// step 12/300 | loss 3.1234 | lr 6.0e-04 | 12345 tok/s | 0.123 s | mfu 41.2 % | eta 0:35
-/// without what is not known.
+/// step 12/300 | loss 3.1234 | PSNR 18.5 dB | lr 6.0e-04 | 12345 tok/s | 0.123 s | mfu 41.2 % |
+/// eta 0:35, without what is not known.
 std::string step_line(const StepReport& report);
 /// {"step":12,"loss":3.1234...,...}: the loss in full, so that two runs can be compared bit for
 /// bit.
@@ -35,9 +51,11 @@ std::string time_left_text(double seconds);
 
 /// The loss on data that is not trained on.
 struct EvalReport {
-  std::int64_t step = 0;     // finished steps
-  double loss = 0;           // mean over all targets, of all ranks
-  std::int64_t targets = 0;  // that count
+  std::int64_t step = 0;  // finished steps
+  double loss = 0;        // mean over all that counts, of all ranks
+  std::vector<MetricValue> metrics = {};
+  std::string counted = "samples";  // what the weight counts: "targets"
+  std::int64_t weight = 0;
   double seconds = 0;
 };
 
@@ -58,16 +76,6 @@ class Pace {
 
  private:
   std::deque<Clock::time_point> done_;
-};
-
-/// Floating-point operations of training on one token: 6 N + 12 layers x width x sequence, N
-/// without the embeddings of positions. Source: PaLM, arXiv 2204.02311, appendix B, as in nanoGPT.
-struct TokenCost {
-  std::int64_t parameters = 0;  // N
-  std::int64_t layers = 0;
-  std::int64_t width = 0;
-  std::int64_t sequence_tokens = 0;
-  double flops() const;
 };
 
 }  // namespace tj::trainer

@@ -58,6 +58,7 @@ class Reporter::Impl {
                 [this] { tick(); }) {
     state_.progress.attempt = env.attempt;
     state_.progress.steps = options_.steps;
+    state_.unit = options_.unit.name;
     open_log();
     if (!is_first()) return;
     open_port();
@@ -88,7 +89,8 @@ class Reporter::Impl {
     }
     ledger_.begin(env_.attempt, options_.resume, step);
     has_begun_ = true;
-    if (tensorboard_) tensorboard_->begin(step + 1, table_, options_.hyperparameters);
+    if (tensorboard_)
+      tensorboard_->begin(step + 1, table_, options_.hyperparameters, options_.unit);
     ordered_json event = {{"event", step > 0 ? "resume" : "begin"},
                           {"attempt", env_.attempt},
                           {"at_step", step},
@@ -109,11 +111,12 @@ class Reporter::Impl {
   Result<void> step(StepReport report) {
     if (!is_first()) return {};
     pace_.step_done(Pace::Clock::now());
+    report.unit = options_.unit;
     const auto left = static_cast<double>(report.steps - report.step);
     if (const auto pace = pace_.seconds_per_step(); pace && left > 0)
       report.eta_seconds = *pace * left;
     if (options_.peak_tflops > 0) {
-      report.mfu = tokens_per_second(report) * options_.cost.flops() /
+      report.mfu = units_per_second(report) * options_.flops_per_unit /
                    (options_.peak_tflops * 1e12 * env_.world_size);
     }
     note(report);
@@ -213,9 +216,9 @@ class Reporter::Impl {
   }
 
   Setting mfu_setting() const {
-    const std::string cost = number_text(options_.cost.flops());
-    const std::string formula =
-        "computed: tok/s x " + cost + " FLOP (6 x parameters + 12 x layers x width x seq-len)";
+    const std::string formula = "computed: " + options_.unit.short_name + "/s x " +
+                                number_text(options_.flops_per_unit) + " FLOP (" +
+                                options_.flops_formula + ")";
     if (options_.peak_tflops > 0)
       return {"mfu", "of " + number_text(options_.peak_tflops) + " TFLOP/s per rank", formula};
     return {"mfu", "unknown peak", formula + "; --peak-tflops says it"};
@@ -252,13 +255,15 @@ class Reporter::Impl {
     auto& progress = state_.progress;
     progress.step = report.step;
     progress.loss = report.loss;
-    progress.tokens_per_second = tokens_per_second(report);
+    if (report.unit.name == "tokens") progress.tokens_per_second = units_per_second(report);
+    state_.units_per_second = units_per_second(report);
+    state_.metrics = report.metrics;
     progress.mfu = report.mfu;
     progress.eta_seconds = report.step == report.steps ? 0 : report.eta_seconds;
     state_.lr = report.lr;
     state_.gradient_norm = report.gradient_norm;
     state_.step_seconds = report.seconds;
-    state_.tokens += static_cast<double>(report.tokens);
+    state_.units += static_cast<double>(report.units);
   }
 
   /// Where there is a bar, each step is on it already.

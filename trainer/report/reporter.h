@@ -29,7 +29,9 @@ struct ReportOptions {
   std::string log_dir;                   // folder of a log of each rank; empty: none
   std::optional<int> progress_port;      // 0: none; absent: the default of a job, none elsewhere
   double peak_tflops = 0;                // of each rank's device; 0: not known
-  TokenCost cost;                        // for the share of that peak
+  Unit unit;                             // what the speed counts
+  double flops_per_unit = 0;             // for the share of that peak
+  std::string flops_formula;             // of them, for people
   std::vector<Setting> hyperparameters;  // for TensorBoard
 };
 
@@ -46,8 +48,8 @@ class Reporter {
   void training_begins(std::int64_t step, const std::string& path);
   /// A damaged checkpoint, newer than the one training goes on from, has another name now.
   void set_aside(const SetAside& aside);
-  /// A step is done; `report` without mfu and eta, which are found here. Fails when metrics.jsonl
-  /// can't be written: the disk is full, and the next checkpoint would find it so as well.
+  /// A step is done; `report` without unit, mfu and eta, which are found here. Fails when
+  /// metrics.jsonl can't be written: the disk is full, and the next checkpoint would find it so.
   Result<void> step(StepReport report);
   /// The loss on other data is known.
   void evaluated(const EvalReport& report);

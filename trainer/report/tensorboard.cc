@@ -6,9 +6,16 @@
 
 namespace tj::trainer {
 namespace {
-constexpr std::string_view kMetrics[] = {"train/loss", "speed/tokens_per_second"};
 
 EventTime at(std::int64_t step) { return {.unix_seconds = unix_seconds(), .step = step}; }
+
+/// A value holds its tag as a view.
+std::vector<std::string> metric_tags(const std::string& group,
+                                     std::span<const MetricValue> metrics) {
+  std::vector<std::string> tags;
+  for (const auto& metric : metrics) tags.push_back(group + metric.name);
+  return tags;
+}
 
 }  // namespace
 
@@ -20,21 +27,27 @@ Result<TensorBoard> TensorBoard::create(const std::filesystem::path& folder,
 }
 
 void TensorBoard::begin(std::int64_t first_step, std::span<const Setting> table,
-                        std::span<const Setting> plan) {
+                        std::span<const Setting> plan, const Unit& unit) {
   const auto now = at(first_step);
   file_->add(session_start_event(now));
   file_->add(text_event(now, "settings", settings_markdown(table)));
-  file_->add(hparams_experiment_event(now, plan, kMetrics));
+  const std::string speed = "speed/" + speed_name(unit);
+  const std::string_view metrics[] = {"train/loss", speed};
+  file_->add(hparams_experiment_event(now, plan, metrics));
   file_->add(hparams_event(now, plan));
 }
 
 void TensorBoard::step(const StepReport& report, const Spending& spending) {
+  const std::string speed = "speed/" + speed_name(report.unit);
   std::vector<ScalarValue> values{{"train/loss", report.loss},
                                   {"train/learning_rate", report.lr},
                                   {"train/gradient_norm", report.gradient_norm},
-                                  {"speed/tokens_per_second", tokens_per_second(report)},
+                                  {speed, units_per_second(report)},
                                   {"speed/step_seconds", report.seconds}};
   if (report.mfu) values.push_back({"speed/mfu", *report.mfu});
+  const auto tags_of_metrics = metric_tags("train/", report.metrics);
+  for (std::size_t i = 0; i < report.metrics.size(); ++i)
+    values.push_back({tags_of_metrics[i], report.metrics[i].value});
   std::array<std::string, kSpentKinds> tags;
   const double total = spending.total();
   for (int kind = 0; kind < kSpentKinds && total > 0; ++kind) {
@@ -50,8 +63,11 @@ void TensorBoard::step(const StepReport& report, const Spending& spending) {
 }
 
 void TensorBoard::evaluated(const EvalReport& report) {
-  const ScalarValue value{"eval/loss", report.loss};
-  file_->add(scalars_event(at(report.step), {&value, 1}));
+  std::vector<ScalarValue> values{{"eval/loss", report.loss}};
+  const auto tags = metric_tags("eval/", report.metrics);
+  for (std::size_t i = 0; i < report.metrics.size(); ++i)
+    values.push_back({tags[i], report.metrics[i].value});
+  file_->add(scalars_event(at(report.step), values));
 }
 
 void TensorBoard::write_histograms(std::int64_t step) {

@@ -24,8 +24,8 @@ class TensorBoard {
 
   /// `table`: all rows of the start-up table; `plan`: those that are hyperparameters. Steps from
   /// `first_step` on that an earlier attempt has written are forgotten by the readers.
-  void begin(std::int64_t first_step, std::span<const Setting> table,
-             std::span<const Setting> plan);
+  void begin(std::int64_t first_step, std::span<const Setting> table, std::span<const Setting> plan,
+             const Unit& unit);
   void step(const StepReport& report, const Spending& spending);
   void evaluated(const EvalReport& report);
   void end(std::int64_t step, SessionStatus status);

@@ -10,9 +10,7 @@ namespace {
 constexpr double kEps = 1e-8;
 }
 
-AdamW::AdamW(const std::vector<at::Tensor>& parameters, const AdamWOptions& options,
-             const std::vector<UpdateRule>& rules)
-    : options_(options) {
+AdamW::AdamW(const std::vector<at::Tensor>& parameters, const std::vector<UpdateRule>& rules) {
   TORCH_CHECK(parameters.size() == rules.size(), "one rule for each parameter");
   const at::NoGradGuard no_grad;
   std::map<UpdateRule, Group> by_rule;
@@ -43,7 +41,7 @@ void AdamW::step(double lr) {
     for (const auto& parameter : group.parameters) gradients.push_back(parameter.grad());
     for (auto& count : group.counts) count.fill_(static_cast<double>(step_count_));
     at::_fused_adamw_(group.parameters, gradients, group.first, group.second, {}, group.counts,
-                      lr * group.rule.lr_scale, options_.beta1, options_.beta2,
+                      lr * group.rule.lr_scale, group.rule.beta1, group.rule.beta2,
                       group.rule.weight_decay, kEps, /*amsgrad=*/false, /*maximize=*/false);
   }
 }

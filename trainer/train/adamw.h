@@ -4,8 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "trainer/train/parameter_groups.h"
-#include "trainer/train/plan.h"
+#include "trainer/workload/parameter_groups.h"
 
 namespace at {
 class Tensor;
@@ -16,8 +15,7 @@ namespace tj::trainer {
 class AdamW {
  public:
   /// One rule for each parameter.
-  AdamW(const std::vector<at::Tensor>& parameters, const AdamWOptions& options,
-        const std::vector<UpdateRule>& rules);
+  AdamW(const std::vector<at::Tensor>& parameters, const std::vector<UpdateRule>& rules);
   ~AdamW();
   AdamW(const AdamW&) = delete;
   AdamW& operator=(const AdamW&) = delete;
@@ -38,7 +36,6 @@ class AdamW {
     std::vector<at::Tensor> parameters, first, second, counts;
   };
 
-  AdamWOptions options_;
   std::vector<at::Tensor> first_moments_;
   std::vector<at::Tensor> second_moments_;
   std::vector<Group> groups_;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "contract/result.h"
-#include "trainer/train/flags.h"
 #include "trainer/values/settings.h"
+#include "trainer/workload/flag.h"
 
 namespace tj::trainer {
 

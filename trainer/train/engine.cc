@@ -15,7 +15,6 @@
 #include "trainer/comm/accelerator.h"
 #include "trainer/comm/agreement.h"
 #include "trainer/comm/rendezvous.h"
-#include "trainer/data/token_samples.h"
 #include "trainer/launch/host.h"
 #include "trainer/launch/process_identity.h"
 #include "trainer/process/early_stop.h"
@@ -25,9 +24,10 @@
 #include "trainer/process/stop_request.h"
 #include "trainer/report/progress.h"
 #include "trainer/train/deepspeed_config.h"
+#include "trainer/train/flags.h"
 #include "trainer/train/loop.h"
-#include "trainer/train/plan_workload.h"
 #include "trainer/train/report_options.h"
+#include "trainer/train/start_table.h"
 
 namespace tj::trainer {
 namespace {
@@ -38,28 +38,15 @@ using std::chrono::steady_clock;
 /// With a failure of our own the others are told, if they are there at all.
 constexpr milliseconds kRendezvousAfterFailure{10'000};
 
-Failure bad_config(const Error& error) {
-  return {.exit_code = exit_code::kBadConfig, .reason = "BadConfig", .message = describe(error)};
-}
-
 Failure bad_init(const Error& error) {
   return {.exit_code = exit_code::kBadData,
           .reason = "InitFromNotUsable",
           .message = "--init-from: " + describe(error)};
 }
 
-/// The model that --init-from names: its shape is the run's.
-Result<std::optional<InitialModel>> read_init(const Flags& flags) {
-  const auto path = flags.find("--init-from");
-  if (path == flags.end()) return std::optional<InitialModel>();
-  auto init = read_initial_model(path->second);
-  if (!init) return init.error();
-  return std::optional(std::move(*init));
-}
-
 struct Inputs {
-  std::optional<TokenSource> source;
-  std::optional<TokenSource> eval_source;
+  std::unique_ptr<SampleSource> data;
+  std::unique_ptr<SampleSource> eval_data;  // null: no evaluation
   std::optional<Failure> failure;
 };
 
@@ -89,49 +76,20 @@ std::optional<Failure> check_out(const TrainPlan& plan, const ProcessEnv& env) {
                             "; --resume goes on from it, or another folder is needed"};
 }
 
-Failure bad_data(const std::string& message) {
-  return {.exit_code = exit_code::kBadData, .reason = "BadData", .message = message};
-}
-
-std::optional<Failure> check_length(const std::string& name, const TokenSource& source,
-                                    const TrainPlan& plan) {
-  const std::int64_t needed = plan.model.context + 1;
-  if (source.token_count() >= needed) return std::nullopt;
-  return bad_data(name + ": holds " + grouped(source.token_count()) + " tokens in " +
-                  std::to_string(source.file_count()) + " files; one sequence of --seq-len " +
-                  std::to_string(plan.model.context) + " needs " + grouped(needed));
-}
-
-/// Opens the data, and completes the plan by what it says.
-std::optional<Failure> open_data(TrainPlan& plan, Inputs& inputs) {
-  auto source = TokenSource::open(plan.data, "--data");
-  if (!source) return bad_data(describe(source.error()));
-  if (const auto settled = settle_vocabulary(plan, source->vocabulary()); !settled)
-    return bad_config(settled.error());
-  source->require_ids_below(source->vocabulary() > 0 ? source->vocabulary()
-                                                     : plan.model.vocabulary);
-  inputs.source.emplace(std::move(*source));
-  return check_length("--data " + plan.data.front(), *inputs.source, plan);
-}
-
-std::optional<Failure> open_eval_data(const TrainPlan& plan, Inputs& inputs) {
-  if (plan.eval_data.empty()) return std::nullopt;
-  auto source = TokenSource::open(plan.eval_data, "--eval-data");
-  if (!source) return bad_data(describe(source.error()));
-  const std::string name = "--eval-data " + plan.eval_data.front();
-  if (source->vocabulary() > plan.model.vocabulary) {
-    return bad_data(name + ": is of a vocabulary of " + std::to_string(source->vocabulary()) +
-                    "; the model's is " + std::to_string(plan.model.vocabulary));
-  }
-  source->require_ids_below(plan.model.vocabulary);
-  inputs.eval_source.emplace(std::move(*source));
-  return check_length(name, *inputs.eval_source, plan);
-}
-
-Inputs open_inputs(TrainPlan& plan, const ProcessEnv& env) {
+/// Opens the data, completes plan and workload by what it says, and looks at --out.
+Inputs open_inputs(TrainPlan& plan, Workload& workload, const ProcessEnv& env) {
   Inputs inputs;
-  inputs.failure = open_data(plan, inputs);
-  if (!inputs.failure) inputs.failure = open_eval_data(plan, inputs);
+  const auto open = [&](const DataPaths& data) {
+    auto opened = workload.open_data(data);
+    inputs.failure = std::move(opened.failure);
+    return std::move(opened.source);
+  };
+  inputs.data = open({.flag = "--data", .paths = plan.data});
+  if (!inputs.failure && !plan.eval_data.empty())
+    inputs.eval_data = open({.flag = "--eval-data", .paths = plan.eval_data, .is_eval = true});
+  if (inputs.failure) return inputs;
+  if (const auto settled = settle_model(plan, workload); !settled)
+    inputs.failure = bad_config(settled.error());
   if (!inputs.failure && env.rank == 0) inputs.failure = check_out(plan, env);
   return inputs;
 }
@@ -151,35 +109,6 @@ std::optional<Setting> choose_threads(const TrainPlan& plan, const ProcessEnv& e
   return Setting{"threads", std::to_string(at::get_num_threads()),
                  "computed: " + std::to_string(cores) + " usable cores / " +
                      std::to_string(env.local_world_size) + " local ranks"};
-}
-
-std::vector<Setting> all_settings(const TrainPlan& plan, const ProcessEnv& env,
-                                  const TokenSource& source) {
-  auto rows = plan.settings;
-  const std::int64_t epoch = TokenSamples(source, plan.model.context).sample_count();
-  const std::int64_t samples = plan.batch_size * plan.schedule.steps;
-  const std::string files = std::to_string(source.file_count()) + " files";
-  char epochs[32];
-  std::snprintf(epochs, sizeof epochs, "%.2f",
-                static_cast<double>(samples) / static_cast<double>(epoch));
-  rows.push_back({"tokens", grouped(source.token_count()),
-                  "computed: " + (source.format() == TokenFormat::text
-                                      ? "bytes of " + files + ", one more after each"
-                                      : files + ", " + to_string(source.format()))});
-  rows.push_back({"samples per epoch", grouped(epoch), "computed: tokens / seq-len"});
-  rows.push_back({"tokens per step", grouped(plan.batch_size * plan.model.context),
-                  "computed: batch-size x seq-len"});
-  rows.push_back({"epochs", epochs, "computed: steps x batch-size / samples per epoch"});
-  rows.push_back({"rank", std::to_string(env.rank), env.origin});
-  if (env.world_size > 1)
-    rows.push_back({"master", env.master_addr + ":" + std::to_string(env.master_port), env.origin});
-  rows.push_back({"attempt", std::to_string(env.attempt), env.origin});
-  rows.push_back({"checkpoints",
-                  (std::filesystem::path(plan.out) / checkpoint_name(plan.schedule.steps)).string(),
-                  plan.save_every > 0 ? "computed: each " + std::to_string(plan.save_every) +
-                                            " steps and at the end"
-                                      : "computed: at the end"});
-  return rows;
 }
 
 /// The device and what carries the collectives, for the table.
@@ -219,13 +148,14 @@ Failure thrown(const std::exception& exception, const TrainPlan& plan) {
   if (!is_memory) return {.message = what};
   return {.reason = "OutOfMemory",
           .message = "out of memory with --accumulation " + std::to_string(plan.accumulation) +
-                     " (" + std::to_string(plan.micro_batch) + " sequences in a pass); " +
+                     " (" + std::to_string(plan.micro_batch) + " samples in a pass); " +
                      std::to_string(plan.accumulation * 2) +
                      (plan.recompute ? "" : " or --recompute") + " takes less: " + what};
 }
 
 struct JoinedRun {
   const TrainPlan& plan;
+  const Workload& workload;
   const ProcessEnv& env;
   const Inputs& inputs;
   const Accelerator& accelerator;
@@ -241,23 +171,17 @@ LoopEnd train_joined(const JoinedRun& run) {
     if (auto failure = agree(communicator, run.inputs.failure)) return {.failure = failure};
     const auto sharing =
         prove_sharing(communicator, run.plan.out, claim_of(run.env), run.env.node_name);
-    auto rows = all_settings(run.plan, run.env, *run.inputs.source);
+    auto rows = start_table(run.plan, run.workload, *run.inputs.data, run.env);
     rows.push_back(sharing.setting);
     if (run.threads) rows.push_back(*run.threads);
     for (auto& row : place_settings(run.accelerator, run.joined)) rows.push_back(std::move(row));
     for (const auto& note : run.env.rank == 0 ? run.plan.notes : std::vector<std::string>())
       say(note);
     run.reporter.begin(std::move(rows));
-    const auto context = run.plan.model.context;
-    const TokenSamples source(*run.inputs.source, context);
-    std::optional<TokenSamples> eval_source;
-    if (run.inputs.eval_source) eval_source.emplace(*run.inputs.eval_source, context);
-    const auto workload = workload_of(run.plan);
     return train({.plan = run.plan,
-                  .workload = workload,
-                  .source = source,
-                  .data_tokens = run.inputs.source->token_count(),
-                  .eval_source = eval_source ? &*eval_source : nullptr,
+                  .workload = run.workload,
+                  .source = *run.inputs.data,
+                  .eval_source = run.inputs.eval_data.get(),
                   .communicator = communicator,
                   .sharing = sharing,
                   .claim = claim_of(run.env),
@@ -287,42 +211,48 @@ void say_finished(const LoopEnd& end, const ProcessEnv& env) {
                     .attempt = env.attempt});
 }
 
-[[noreturn]] void run(TrainPlan plan, const ProcessEnv& env) {
+/// What this rank has before it meets the others.
+struct Prepared {
+  Accelerator accelerator;
+  std::optional<Setting> threads;
+  Inputs inputs;
+};
+
+Prepared prepare(TrainPlan& plan, Workload& workload, const ProcessEnv& env) {
   const auto found = accelerator_for(plan, env);
-  const Accelerator accelerator = found ? *found : Accelerator{.text = describe(found.error())};
-  const auto settled = settle_device(plan, accelerator.gpu());
-  lint_variables(accelerator, env);
-  const auto threads = choose_threads(plan, env);
-  Inputs inputs = open_inputs(plan, env);
-  if (!found) inputs.failure = bad_config(found.error());
-  if (!settled) inputs.failure = bad_config(settled.error());
-  const milliseconds patience = plan.rendezvous_timeout;
+  Prepared prepared{.accelerator = found ? *found : Accelerator{.text = describe(found.error())},
+                    .threads = {},
+                    .inputs = {}};
+  const auto settled = settle_device(plan, prepared.accelerator.gpu());
+  lint_variables(prepared.accelerator, env);
+  prepared.threads = choose_threads(plan, env);
+  prepared.inputs = open_inputs(plan, workload, env);
+  if (!found) prepared.inputs.failure = bad_config(found.error());
+  if (!settled) prepared.inputs.failure = bad_config(settled.error());
+  return prepared;
+}
+
+/// The ranks that have met. Where they can't, the process ends.
+Joined meet(const TrainPlan& plan, const ProcessEnv& env, const Prepared& prepared,
+            const WatchRequest& watch) {
   const auto begun = steady_clock::now();
-  PhaseClock clock;
-  Reporter reporter(report_options(plan), env, clock);
-  const WatchRequest watch{
-      .clock = clock, .limits = plan.limits, .write_down = [&reporter](const Failure& failure) {
-        reporter.end(failure);
-      }};
-  auto met = rendezvous(env, accelerator, watch,
-                        inputs.failure ? std::min(patience, kRendezvousAfterFailure) : patience);
+  const auto& own_failure = prepared.inputs.failure;
+  const milliseconds patience = plan.rendezvous_timeout;
+  auto met = rendezvous(env, prepared.accelerator, watch,
+                        own_failure ? std::min(patience, kRendezvousAfterFailure) : patience);
   if (const auto* const unmet = std::get_if<Failure>(&met)) {
-    const Failure failure = inputs.failure.value_or(*unmet);
+    const Failure failure = own_failure.value_or(*unmet);
     end_process(failure.exit_code, [&] { end_with(failure, env, {}); });
   }
   catch_stop_signals();  // from here on a rank that stops tells the others
   auto& joined = std::get<Joined>(met);
   say(join_line(env, duration<double>(steady_clock::now() - begun).count()));
   if (env.rank == 0) say(joined.collectives);
-  reporter.watch([&joined] { return joined.watchdog->stalled(); });
-  const LoopEnd end = train_joined({.plan = plan,
-                                    .env = env,
-                                    .inputs = inputs,
-                                    .accelerator = accelerator,
-                                    .threads = threads,
-                                    .joined = joined,
-                                    .clock = clock,
-                                    .reporter = reporter});
+  return std::move(joined);
+}
+
+[[noreturn]] void end_run(const LoopEnd& end, const ProcessEnv& env, Joined& joined,
+                          PhaseClock& clock, Reporter& reporter) {
   const bool is_own =
       end.failure && !end.is_agreed && end.failure->exit_code != exit_code::kPeerLost;
   if (is_own) joined.watchdog->tell(*end.failure);
@@ -339,6 +269,28 @@ void say_finished(const LoopEnd& end, const ProcessEnv& env) {
   });
 }
 
+[[noreturn]] void run(TrainPlan& plan, Workload& workload, const ProcessEnv& env) {
+  const Prepared prepared = prepare(plan, workload, env);
+  PhaseClock clock;
+  Reporter reporter(report_options(plan, workload), env, clock);
+  Joined joined =
+      meet(plan, env, prepared,
+           {.clock = clock, .limits = plan.limits, .write_down = [&reporter](const Failure& why) {
+              reporter.end(why);
+            }});
+  reporter.watch([&joined] { return joined.watchdog->stalled(); });
+  const LoopEnd end = train_joined({.plan = plan,
+                                    .workload = workload,
+                                    .env = env,
+                                    .inputs = prepared.inputs,
+                                    .accelerator = prepared.accelerator,
+                                    .threads = prepared.threads,
+                                    .joined = joined,
+                                    .clock = clock,
+                                    .reporter = reporter});
+  end_run(end, env, joined, clock, reporter);
+}
+
 /// Each step asks for the same large blocks again. As the allocator comes they go back to the
 /// kernel each time, which then fills them with zeros page by page: nearly half of the time of a
 /// small model.
@@ -351,12 +303,14 @@ void keep_freed_memory() {
 
 }  // namespace
 
-int run_engine(int argc, const char* const* argv) {
+int run_engine(int argc, const char* const* argv, Registry registry) {
   keep_freed_memory();
   end_at_stop_signals();
   std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an error of write(), with a message
-  const auto parsed = parse_train_flags(argc, argv);
   ProcessEnv env;
+  const auto choice = choose_workload(registry, model_flag(argc, argv));
+  if (!choice) return end_with(bad_config(choice.error()), env, {});
+  const auto parsed = parse_train_flags(argc, argv, registry, *choice->entry);
   if (!parsed) {
     return end_with(
         {.exit_code = exit_code::kUsage, .reason = "BadUsage", .message = describe(parsed.error())},
@@ -372,14 +326,17 @@ int run_engine(int argc, const char* const* argv) {
   introduce_for_stop(env);
   const auto chosen = choose_flags(parsed->flags, env.world_size);
   if (!chosen) return end_with(bad_config(chosen.error()), env, {});
-  const auto init = read_init(chosen->flags);
-  if (!init) return end_with(bad_init(init.error()), env, {});
-  auto plan = make_plan(chosen->flags, env.world_size, *init);
+  const auto workload = choice->entry->make(choice->preset);
+  if (const auto init = chosen->flags.find("--init-from"); init != chosen->flags.end()) {
+    if (const auto read = workload->read_init(init->second); !read)
+      return end_with(bad_init(read.error()), env, {});
+  }
+  auto plan = make_plan(chosen->flags, env.world_size, choice->preset, *workload);
   if (!plan) return end_with(bad_config(plan.error()), env, {});
   name_origin(plan->settings, chosen->of_file);
   plan->notes = chosen->notes;
   try {
-    run(*plan, env);
+    run(*plan, *workload, env);
   } catch (const std::exception& failure) {
     return end_with(
         {.exit_code = exit_code::kInternal, .reason = "Internal", .message = failure.what()}, env,

@@ -24,27 +24,39 @@ std::optional<EvalReport> evaluate(const EvaluationInputs& inputs, std::int64_t 
   auto& learner = inputs.learner;
   PassReader passes(inputs.source, plan, inputs.communicator.rank(), 0, inputs.clock);
   const auto count = batches_of(plan, inputs.source) * plan.accumulation;
-  double targets = 0;
+  double weight = 0;
   for (std::int64_t number = 0; number < count; ++number) {
     if (number > 0 && inputs.is_stopped()) {
       learner.take_measured();
       return std::nullopt;
     }
     const auto pass = passes.next();
-    targets += static_cast<double>(learner.model().weight(pass.batch));
+    weight += static_cast<double>(pass.weight);
     learner.measure(pass.batch);
   }
-  const double loss = learner.take_measured();
-  targets = sum_over_ranks(inputs.communicator, {targets})[0];
-  if (targets == 0) {
-    throw BadDataError("--eval-data: every target is the token " +
-                       std::to_string(plan.ignored_token.value_or(0)) + " of --ignore-token");
-  }
+  const auto sums = learner.take_measured();
+  weight = sum_over_ranks(inputs.communicator, {weight})[0];
+  if (weight == 0) throw BadDataError("--eval-data: " + inputs.workload.nothing_counts());
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begun;
   return EvalReport{.step = step,
-                    .loss = loss / targets,
-                    .targets = static_cast<std::int64_t>(targets),
+                    .loss = sums.loss / weight,
+                    .metrics = metric_values(inputs.workload.metrics(), sums, weight),
+                    .counted = inputs.workload.words().counted,
+                    .weight = static_cast<std::int64_t>(weight),
                     .seconds = taken.count()};
+}
+
+std::vector<MetricValue> metric_values(const std::vector<Metric>& metrics, const SampleSums& sums,
+                                       double weight) {
+  std::vector<MetricValue> values;
+  for (const auto& metric : metrics) {
+    values.push_back({.name = metric.name,
+                      .label = metric.label,
+                      .unit = metric.unit,
+                      .decimals = metric.decimals,
+                      .value = metric.finish(sums.metrics, weight)});
+  }
+  return values;
 }
 
 }  // namespace tj::trainer

@@ -15,6 +15,7 @@ namespace tj::trainer {
 
 struct EvaluationInputs {
   const TrainPlan& plan;
+  const Workload& workload;
   const SampleSource& source;
   Communicator& communicator;
   Learner& learner;
@@ -25,5 +26,9 @@ struct EvaluationInputs {
 /// Collective, between two steps: the mean loss over all targets after `step`. It changes nothing
 /// of the training. None when somebody was asked to stop meanwhile. Throws BadDataError.
 std::optional<EvalReport> evaluate(const EvaluationInputs& inputs, std::int64_t step);
+
+/// What the workload tells beside the loss, of sums over all ranks and passes.
+std::vector<MetricValue> metric_values(const std::vector<Metric>& metrics, const SampleSums& sums,
+                                       double weight);
 
 }  // namespace tj::trainer

@@ -1,25 +1,13 @@
 #include "trainer/train/flags.h"
 
 #include <CLI/CLI.hpp>
+#include <string_view>
+#include <vector>
 
 namespace tj::trainer {
 namespace {
 
-struct Flag {
-  const char* name;
-  const char* help;
-  bool is_switch = false;
-  bool is_repeatable = false;
-  bool required = false;
-};
-
 constexpr Flag kFlags[] = {
-    {.name = "--model", .help = "gpt2-nano, gpt2-tiny or gpt2-small (default gpt2-nano)"},
-    {.name = "--data",
-     .help = "folder of text files, or tokens: a prepared folder, a folder of token files, or one "
-             "of them; may be given several times",
-     .is_repeatable = true,
-     .required = true},
     {.name = "--eval-data",
      .help = "what the loss is also taken on, without training on it; as --data",
      .is_repeatable = true},
@@ -28,15 +16,10 @@ constexpr Flag kFlags[] = {
     {.name = "--eval-batches",
      .help = "batches of an evaluation, the same ones each time (16, or the whole data once)"},
     {.name = "--data-threads", .help = "threads that read batches ahead (1)"},
-    {.name = "--vocabulary", .help = "tokens the model knows (what the data says)"},
     {.name = "--out", .help = "folder for checkpoints and metrics.jsonl", .required = true},
     {.name = "--steps", .help = "optimizer steps in all (preset)"},
-    {.name = "--batch-size", .help = "sequences in one optimizer step, over all ranks (preset)"},
+    {.name = "--batch-size", .help = "samples in one optimizer step, over all ranks (preset)"},
     {.name = "--accumulation", .help = "passes that make one optimizer step (1)"},
-    {.name = "--seq-len", .help = "tokens in one sequence (preset)"},
-    {.name = "--layers", .help = "layers of the model (preset)"},
-    {.name = "--heads", .help = "attention heads; must divide the width (preset)"},
-    {.name = "--width", .help = "width of the model (preset)"},
     {.name = "--lr", .help = "highest learning rate (preset)"},
     {.name = "--schedule", .help = "after the warm-up: cosine, linear or constant (cosine)"},
     {.name = "--min-lr", .help = "learning rate of the last step (a tenth of --lr)"},
@@ -55,11 +38,9 @@ constexpr Flag kFlags[] = {
     {.name = "--device",
      .help = "cpu; cuda: a GPU for each process, or no run; auto: where one can be used (auto)"},
     {.name = "--precision", .help = "of matrix products: fp32, bf16 or fp16 (fp32)"},
-    {.name = "--dropout", .help = "of embeddings and of both branches of each layer (0)"},
     {.name = "--recompute",
      .help = "keep each layer's input only and run it again in backward: less memory, more time",
      .is_switch = true},
-    {.name = "--ignore-token", .help = "a token that doesn't count as a target, such as padding"},
     {.name = "--deepspeed",
      .help = "a DeepSpeed configuration file (JSON); it is said what becomes of each key"},
     {.name = "--zero",
@@ -89,8 +70,7 @@ constexpr Flag kFlags[] = {
      .help = "go on from the newest usable checkpoint in --out",
      .is_switch = true},
     {.name = "--init-from",
-     .help = "begin with the weights of a GPT-2: a folder as transformers saves it, or a "
-             ".safetensors file"},
+     .help = "begin with these weights: a folder as transformers saves it, or a .safetensors file"},
     {.name = "--log-every", .help = "print each N-th step (1)"},
     {.name = "--limit",
      .help =
@@ -107,25 +87,75 @@ constexpr Flag kFlags[] = {
     {.name = "--rendezvous-timeout-seconds", .help = "how long ranks wait for each other (300)"},
 };
 
+/// "gpt2-nano, gpt2-tiny or gpt2-small (default gpt2-nano)"
+std::string model_help(Registry registry) {
+  std::vector<std::string> names;
+  for (const auto& entry : registry)
+    for (const auto& preset : entry.presets) names.emplace_back(preset.name);
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
+  return text + " (default " + names.front() + ")";
+}
+
+/// Makes options of flags, and takes from them what was given.
+class Options {
+ public:
+  Options(CLI::App& app, Flags& values) : app_(app), values_(values) {}
+
+  void add(const Flag& flag, const std::string& help, const std::string& group) {
+    std::string& value = values_[flag.name];
+    auto* const option = flag.is_switch ? app_.add_flag_callback(
+                                              flag.name, [&value] { value = "true"; }, help)
+                                        : app_.add_option(flag.name, value, help);
+    option->group(group);
+    names_.emplace_back(flag.name);
+    if (flag.is_switch) return;
+    option->type_name("VALUE")
+        ->multi_option_policy(flag.is_repeatable ? CLI::MultiOptionPolicy::Join
+                                                 : CLI::MultiOptionPolicy::TakeLast)
+        ->required(flag.required);
+  }
+
+  Flags given() const {
+    Flags flags;
+    for (const auto& name : names_)
+      if (app_.get_option(name)->count() > 0) flags[name] = values_.find(name)->second;
+    return flags;
+  }
+
+ private:
+  CLI::App& app_;
+  Flags& values_;
+  std::vector<std::string> names_;
+};
+
 }  // namespace
 
-Result<ParsedFlags> parse_train_flags(int argc, const char* const* argv) {
-  CLI::App app("Trains a GPT-2 on text or tokens, alone or as one of several ranks.",
+std::optional<std::string> model_flag(int argc, const char* const* argv) {
+  constexpr std::string_view kModel = "--model";
+  std::optional<std::string> model;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == kModel && i + 1 < argc) model = argv[i + 1];
+    if (word.starts_with("--model=")) model = word.substr(kModel.size() + 1);
+  }
+  return model;
+}
+
+Result<ParsedFlags> parse_train_flags(int argc, const char* const* argv, Registry registry,
+                                      const WorkloadEntry& workload) {
+  CLI::App app("Trains " + std::string(workload.title) + ", alone or as one of several ranks.",
                "trainer train");
   Flags values;
-  for (const auto& flag : kFlags) {
-    std::string& value = values[flag.name];
-    if (flag.is_switch) {
-      app.add_flag_callback(
-          flag.name, [&value] { value = "true"; }, flag.help);
-    } else {
-      app.add_option(flag.name, value, flag.help)
-          ->type_name("VALUE")
-          ->multi_option_policy(flag.is_repeatable ? CLI::MultiOptionPolicy::Join
-                                                   : CLI::MultiOptionPolicy::TakeLast)
-          ->required(flag.required);
-    }
-  }
+  Options options(app, values);
+  const std::string common = "Options";
+  options.add({.name = "--model", .help = ""}, model_help(registry), common);
+  options.add({.name = "--data", .help = "", .is_repeatable = true, .required = true},
+              workload.data_help, common);
+  for (const auto& flag : kFlags) options.add(flag, flag.help, common);
+  const std::string own = "Options of " + std::string(workload.name);
+  for (const auto& flag : workload.flags) options.add(flag, flag.help, own);
   ParsedFlags parsed;
   try {
     app.parse(argc, argv);
@@ -138,9 +168,7 @@ Result<ParsedFlags> parse_train_flags(int argc, const char* const* argv) {
         .message = std::string(failure.what()) + "; `trainer train --help` lists the flags",
         .subject = "command line"};
   }
-  for (const auto& flag : kFlags) {
-    if (app.get_option(flag.name)->count() > 0) parsed.flags[flag.name] = values[flag.name];
-  }
+  parsed.flags = options.given();
   return parsed;
 }
 

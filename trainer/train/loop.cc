@@ -36,14 +36,16 @@ class Loop {
   explicit Loop(const LoopInputs& inputs)
       : plan_(inputs.plan),
         source_(inputs.source),
-        data_tokens_(inputs.data_tokens),
         eval_source_(inputs.eval_source),
         comm_(inputs.communicator),
         sharing_(inputs.sharing),
         claim_(inputs.claim),
         clock_(inputs.clock),
         reporter_(inputs.reporter),
-        learner_(plan_, inputs.workload, comm_, clock_) {}
+        workload_(inputs.workload),
+        words_(workload_.words()),
+        metrics_(workload_.metrics()),
+        learner_(plan_, workload_, comm_, clock_) {}
 
   LoopEnd run() {
     try {
@@ -62,10 +64,11 @@ class Loop {
 
   std::optional<Failure> begin() {
     const auto beginning = begin_from_checkpoint({.plan = plan_,
+                                                  .workload = workload_,
                                                   .communicator = comm_,
                                                   .claim = claim_,
                                                   .clock = clock_,
-                                                  .data_tokens = data_tokens_},
+                                                  .data = source_.mark()},
                                                  learner_.state());
     if (beginning.failure) return beginning.failure;
     std::optional<std::int64_t> begun_at;
@@ -73,6 +76,7 @@ class Loop {
     checkpoint_path_ = beginning.checkpoint_path;
     saving_.emplace(comm_,
                     SavingOptions{.out = plan_.out,
+                                  .config_json = workload_.config_json(),
                                   .retention = {.keep = plan_.keep, .keep_every = plan_.keep_every},
                                   .begun_at = begun_at,
                                   .claim = claim_,
@@ -96,9 +100,9 @@ class Loop {
             .optimizer_steps = learner_.optimizer_steps(),
             .loss_scale = learner_.loss_scale(),
             .seed = plan_.seed,
-            .data_tokens = data_tokens_,
+            .data = source_.mark(),
             .loss = loss_,
-            .model = plan_.model,
+            .model = workload_.shape(),
             .numerics = numerics_of(plan_),
             .files = {}};
   }
@@ -152,17 +156,18 @@ class Loop {
   /// What is being saved is written meanwhile. A stop is obeyed by the next step.
   void run_evaluation() {
     clock_.enter(Phase::eval);
-    const auto report = evaluate({.plan = plan_,
-                                  .source = *eval_source_,
-                                  .communicator = comm_,
-                                  .learner = learner_,
-                                  .clock = clock_,
-                                  .is_stopped =
-                                      [this] {
-                                        sum_with_stop_vote({});
-                                        return stopped_.has_value();
-                                      }},
-                                 step_);
+    auto report = evaluate({.plan = plan_,
+                            .workload = workload_,
+                            .source = *eval_source_,
+                            .communicator = comm_,
+                            .learner = learner_,
+                            .clock = clock_,
+                            .is_stopped =
+                                [this] {
+                                  sum_with_stop_vote({});
+                                  return stopped_.has_value();
+                                }},
+                           step_);
     if (report) reporter_.evaluated(*report);
     clock_.enter(Phase::step);
   }
@@ -173,8 +178,7 @@ class Loop {
   StepEnd train_step() {
     const auto passes = read_passes();
     double weight = 0;
-    for (const auto& pass : passes)
-      weight += static_cast<double>(learner_.model().weight(pass.batch));
+    for (const auto& pass : passes) weight += static_cast<double>(pass.weight);
     const double has_failed = pending_ || saving_->has_failed() ? 1.0 : 0.0;
     const auto shared = sum_with_stop_vote({weight, has_failed});
     if (shared[1] > 0) return StepEnd::save_failed;
@@ -191,6 +195,7 @@ class Loop {
     lr_ = learning_rate(plan_.schedule, step_);
     wait_until_copied();
     outcome_ = learner_.update(lr_, weight_of_step);
+    weight_ = static_cast<double>(weight_of_step);
     const auto sent = comm_.volume();
     step_volume_ = {.elements_sent = sent.elements_sent - sent_before.elements_sent,
                     .bytes_sent = sent.bytes_sent - sent_before.bytes_sent};
@@ -220,18 +225,18 @@ class Loop {
 
   std::string nothing_counts() const {
     return "step " + std::to_string(step_ + 1) + ", samples " + grouped(next_sample_) +
-           " and following: every target is the token " +
-           std::to_string(plan_.ignored_token.value_or(0)) + " of --ignore-token";
+           " and following: " + workload_.nothing_counts();
   }
 
   std::optional<Failure> report_step(double seconds) {
     const auto told = reporter_.step({.step = step_,
                                       .steps = plan_.schedule.steps,
                                       .loss = loss_,
+                                      .metrics = metric_values(metrics_, outcome_.sums, weight_),
                                       .lr = lr_,
                                       .gradient_norm = outcome_.gradient_norm,
                                       .seconds = seconds,
-                                      .tokens = plan_.batch_size * plan_.model.context});
+                                      .units = plan_.batch_size * words_.units});
     if (told) return std::nullopt;
     return save_failure(step_, told.error());
   }
@@ -241,7 +246,7 @@ class Loop {
     if (plan_.zero.stage == 0 && comm_.world_size() == 1) return;
     const ZeroReport report{.stage = plan_.zero.stage,
                             .ranks = comm_.world_size(),
-                            .parameters = parameter_count(plan_.model),
+                            .parameters = trained_elements(workload_),
                             .state_bytes = learner_.state_bytes(),
                             .elements_sent = step_volume_.elements_sent,
                             .bytes_sent = step_volume_.bytes_sent};
@@ -343,13 +348,15 @@ class Loop {
 
   const TrainPlan& plan_;
   const SampleSource& source_;
-  const std::int64_t data_tokens_;
   const SampleSource* eval_source_;
   Communicator& comm_;
   const OutSharing& sharing_;
   const OutClaim claim_;
   PhaseClock& clock_;
   Reporter& reporter_;
+  const Workload& workload_;
+  const SampleWords words_;
+  const std::vector<Metric> metrics_;
   Learner learner_;
   std::optional<Saving> saving_;
   std::optional<PassReader> passes_;
@@ -361,6 +368,7 @@ class Loop {
   std::int64_t next_sample_ = 0;
   UpdateOutcome outcome_;
   CommVolume step_volume_;  // of the last step
+  double weight_ = 0;       // of the last step
   double loss_ = 0;         // of the last step that has one
   double lr_ = 0;
 };

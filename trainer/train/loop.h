@@ -19,7 +19,6 @@ struct LoopInputs {
   const TrainPlan& plan;
   const Workload& workload;
   const SampleSource& source;
-  std::int64_t data_tokens;         // of the source
   const SampleSource* eval_source;  // null: no evaluation
   Communicator& communicator;
   const OutSharing& sharing;

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include "trainer/values/failure.h"
+#include "trainer/workload/initial_tensor.h"
 
 namespace tj::trainer {
 namespace {
@@ -41,9 +42,8 @@ Pass PassReader::next() {
   const auto timed = clock_.time(Section::data);
   auto batch = batches_.next();
   if (!batch) throw BadDataError(batch.error());
-  const auto device = plan_.gpu ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(*plan_.gpu))
-                                : at::Device(at::kCPU);
-  Pass pass{.batch = {}, .first_sample = batch->first_sample};
+  const auto device = device_of(plan_.gpu);
+  Pass pass{.batch = {}, .first_sample = batch->first_sample, .weight = batch->weight};
   for (auto& tensor : batch->tensors) pass.batch.push_back(tensor_of(std::move(tensor)).to(device));
   return pass;
 }

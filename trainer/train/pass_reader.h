@@ -2,7 +2,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
-#include "trainer/data/batch_reader.h"
+#include "trainer/train/batch_reader.h"
 #include "trainer/train/plan.h"
 #include "trainer/watch/phase_clock.h"
 #include "trainer/workload/model.h"
@@ -12,6 +12,7 @@ namespace tj::trainer {
 struct Pass {
   Batch batch;  // [micro_batch, ...]
   std::int64_t first_sample = 0;
+  std::int64_t weight = 0;  // how much in it counts
 };
 
 class PassReader {

@@ -8,49 +8,36 @@
 #include <vector>
 
 #include "contract/result.h"
-#include "trainer/checkpoint/initial_model.h"
 #include "trainer/comm/accelerator.h"
-#include "trainer/models/gpt2_config.h"
-#include "trainer/train/flags.h"
-#include "trainer/train/parameter_groups.h"
 #include "trainer/train/schedule.h"
 #include "trainer/train/zero/zero_schedule.h"
 #include "trainer/values/settings.h"
 #include "trainer/watch/limits.h"
 #include "trainer/workload/precision.h"
+#include "trainer/workload/workload.h"
 
 namespace tj::trainer {
 
-struct AdamWOptions {
-  double beta1 = 0.9;
-  double beta2 = 0.95;
-  double weight_decay = 0.1;
-  bool operator==(const AdamWOptions&) const = default;
-};
-
 struct TrainPlan {
   std::string model_name;
-  Gpt2Config model;
   std::vector<std::string> data;
   std::vector<std::string> eval_data;  // empty: no evaluation
   std::int64_t eval_every = 0;         // 0: at the end only
   std::int64_t eval_batches = 0;       // of --batch-size samples
   int data_threads = 1;
   std::string out;
-  std::int64_t batch_size = 0;  // sequences per optimizer step, over all ranks
+  std::int64_t batch_size = 0;  // samples per optimizer step, over all ranks
   std::int64_t accumulation = 1;
-  std::int64_t micro_batch = 0;  // sequences of one rank in one pass
+  std::int64_t micro_batch = 0;  // samples of one rank in one pass
   Schedule schedule;
-  AdamWOptions optimizer;
+  UpdateRule rule{.weight_decay = 0.1};  // of tensors that no group says otherwise of
   std::vector<ParameterGroup> groups;
   double grad_clip = 1;  // 0: none
   double ema_decay = 0;  // 0: no averages
   DeviceChoice device = DeviceChoice::automatic;
   std::optional<int> gpu;  // CUDA's index, settled by the engine; absent: the CPU
   Precision precision = Precision::fp32;
-  double dropout = 0;
   bool recompute = false;
-  std::optional<std::int64_t> ignored_token;
   ZeroOptions zero;
   std::int64_t logical_shards = 0;  // > 0: deterministic, with so many in a batch
   int threads = 0;                  // 0: this process's share of the cores
@@ -71,16 +58,17 @@ struct TrainPlan {
   std::vector<std::string> notes;  // lines to be said before it
 };
 
-/// Fails with Code::invalid; the error names the flag, its value and what is right.
-/// The model's vocabulary is 0 unless a flag says it: then settle_vocabulary() must follow.
-/// With `init` (of --init-from) the model has its shape, and flags that say otherwise are refused.
-Result<TrainPlan> make_plan(const Flags& flags, int world_size,
-                            const std::optional<InitialModel>& init = {});
+/// Configures `workload`, too. Fails with Code::invalid; the error names the flag, its value and
+/// what is right.
+Result<TrainPlan> make_plan(const Flags& flags, int world_size, const Preset& preset,
+                            Workload& workload);
 
-/// Completes the model by the vocabulary of the data (0: its files don't say). Fails with
-/// Code::invalid when neither the data nor a flag says it, when the model's is the smaller one, or
-/// when a group matches no tensor of the model.
-Result<void> settle_vocabulary(TrainPlan& plan, std::int64_t data_vocabulary);
+/// Completes the plan by what the workload says once its data is open. Fails with Code::invalid
+/// when a group matches no tensor of the model, or the model can't be trained in this way.
+Result<void> settle_model(TrainPlan& plan, const Workload& workload);
+
+/// One rule for each of the workload's tensors, by its groups and those of the plan.
+Result<std::vector<UpdateRule>> update_rules_of(const TrainPlan& plan, const Workload& workload);
 
 /// The GPU that was found, or none. Fails with Code::invalid for what has been shown on the CPU
 /// only.

@@ -2,8 +2,9 @@
 
 namespace tj::trainer {
 
-ReportOptions report_options(const TrainPlan& plan) {
-  const Gpt2Config& model = plan.model;
+ReportOptions report_options(const TrainPlan& plan, const Workload& workload) {
+  const auto words = workload.words();
+  const auto cost = workload.cost();
   return {.out = plan.out,
           .resume = plan.resume,
           .steps = plan.schedule.steps,
@@ -12,10 +13,9 @@ ReportOptions report_options(const TrainPlan& plan) {
           .log_dir = plan.log_dir,
           .progress_port = plan.progress_port,
           .peak_tflops = plan.peak_tflops,
-          .cost = {.parameters = parameter_count(model) - model.context * model.width,
-                   .layers = model.layers,
-                   .width = model.width,
-                   .sequence_tokens = model.context},
+          .unit = words.unit,
+          .flops_per_unit = cost.flops / static_cast<double>(words.units),
+          .flops_formula = cost.formula,
           .hyperparameters = plan.settings};
 }
 

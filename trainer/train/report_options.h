@@ -5,7 +5,6 @@
 
 namespace tj::trainer {
 
-/// Needs a plan with its vocabulary settled.
-ReportOptions report_options(const TrainPlan& plan);
+ReportOptions report_options(const TrainPlan& plan, const Workload& workload);
 
 }  // namespace tj::trainer

@@ -2,9 +2,10 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
+
 #include "trainer/checkpoint/catalog.h"
 #include "trainer/checkpoint/folder.h"
-#include "trainer/checkpoint/initial_model.h"
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/comm/agreement.h"
 #include "trainer/process/early_stop.h"
@@ -21,31 +22,55 @@ Failure not_usable(const std::string& message) {
           .message = "--resume: " + message};
 }
 
-std::optional<Failure> mismatch(const Manifest& manifest, const TrainPlan& plan) {
-  std::string difference;
-  const auto compare = [&](const char* flag, auto saved, auto asked) {
-    if (saved == asked || !difference.empty()) return;
-    difference = std::string(flag) + " is " + std::to_string(asked) + ", the checkpoint step " +
-                 std::to_string(manifest.step) + " in " + plan.out + " was made with " +
-                 std::to_string(saved);
-  };
-  compare("--layers", manifest.model.layers, plan.model.layers);
-  compare("--heads", manifest.model.heads, plan.model.heads);
-  compare("--width", manifest.model.width, plan.model.width);
-  compare("--vocabulary", manifest.model.vocabulary, plan.model.vocabulary);
-  compare("--seq-len", manifest.model.context, plan.model.context);
-  compare("--seed", manifest.seed, plan.seed);
-  const auto asked = numerics_of(plan);
-  compare("--logical-shards", manifest.numerics.logical_shards, asked.logical_shards);
-  if (asked.logical_shards > 0) {
-    compare("--batch-size", manifest.numerics.batch_size, asked.batch_size);
-    compare("--threads", manifest.numerics.threads, asked.threads);
+/// The first difference between a checkpoint and what is asked for, in words.
+class Comparison {
+ public:
+  Comparison(const Manifest& manifest, const TrainPlan& plan) : manifest_(manifest), plan_(plan) {}
+
+  template <typename T>
+  void add(const std::string& name, T saved, T asked) {
+    if (saved == asked || !difference_.empty()) return;
+    difference_ = name + " is " + std::to_string(asked) + ", the checkpoint step " +
+                  std::to_string(manifest_.step) + " in " + plan_.out + " was made with " +
+                  std::to_string(saved);
   }
-  compare("whether --ema is given", manifest.numerics.has_averages, asked.has_averages);
-  if (difference.empty()) return std::nullopt;
+  void add_models(const ModelShape& asked) {
+    const auto& saved = manifest_.model;
+    const auto has_same_key = [](const ShapeEntry& one, const ShapeEntry& other) {
+      return one.key == other.key;
+    };
+    if (!std::ranges::equal(saved, asked, has_same_key) && difference_.empty()) {
+      difference_ = "--model is " + plan_.model_name + ", the checkpoint step " +
+                    std::to_string(manifest_.step) + " in " + plan_.out +
+                    " is of another kind of model";
+    }
+    for (std::size_t i = 0; difference_.empty() && i < asked.size(); ++i)
+      add(asked[i].flag, saved[i].value, asked[i].value);
+  }
+  const std::string& difference() const { return difference_; }
+
+ private:
+  const Manifest& manifest_;
+  const TrainPlan& plan_;
+  std::string difference_;
+};
+
+std::optional<Failure> mismatch(const Manifest& manifest, const TrainPlan& plan,
+                                const ModelShape& model) {
+  Comparison comparison(manifest, plan);
+  comparison.add_models(model);
+  comparison.add("--seed", manifest.seed, plan.seed);
+  const auto asked = numerics_of(plan);
+  comparison.add("--logical-shards", manifest.numerics.logical_shards, asked.logical_shards);
+  if (asked.logical_shards > 0) {
+    comparison.add("--batch-size", manifest.numerics.batch_size, asked.batch_size);
+    comparison.add("--threads", manifest.numerics.threads, asked.threads);
+  }
+  comparison.add("whether --ema is given", manifest.numerics.has_averages, asked.has_averages);
+  if (comparison.difference().empty()) return std::nullopt;
   return Failure{.exit_code = exit_code::kBadConfig,
                  .reason = "CheckpointMismatch",
-                 .message = difference + "; give the same, or another --out"};
+                 .message = comparison.difference() + "; give the same, or another --out"};
 }
 
 /// Averages begin as the weights do.
@@ -65,7 +90,9 @@ struct Source {
 };
 
 /// Rank 0's part.
-Source find_newest(const TrainPlan& plan, PhaseClock& clock) {
+Source find_newest(const ResumeInputs& inputs) {
+  const auto& plan = inputs.plan;
+  auto& clock = inputs.clock;
   auto search = newest_usable_checkpoint(plan.out, [&clock] {
     clock.moved();
     return stop_signal() != 0;
@@ -82,7 +109,8 @@ Source find_newest(const TrainPlan& plan, PhaseClock& clock) {
                                   " checkpoints in " + plan.out +
                                   " is usable; the newest: " + describe(search.damaged.front()))};
   }
-  if (auto difference = mismatch(search.found->manifest, plan)) return {.failure = difference};
+  if (auto difference = mismatch(search.found->manifest, plan, inputs.workload.shape()))
+    return {.failure = difference};
   return {.checkpoint = std::move(search.found), .newer = std::move(search.damaged)};
 }
 
@@ -153,9 +181,7 @@ std::optional<Failure> begin_afresh(const ResumeInputs& inputs, const StateTenso
   auto& comm = inputs.communicator;
   const auto& plan = inputs.plan;
   if (!plan.init_from.empty()) {
-    std::vector<std::string> names;
-    for (const auto& named : state.model) names.push_back(named.name);
-    const auto reader = comm.rank() == 0 ? open_initial_weights(plan.init_from, names)
+    const auto reader = comm.rank() == 0 ? inputs.workload.open_initial_weights(plan.init_from)
                                          : Result<TensorReader>(TensorReader());
     const auto failure = fill_group(inputs, state.model, reader, [&](const Error& error) {
       return Failure{.exit_code = exit_code::kBadData,
@@ -171,13 +197,14 @@ std::optional<Failure> begin_afresh(const ResumeInputs& inputs, const StateTenso
   return std::nullopt;
 }
 
-void say_where_it_goes_on(const FoundCheckpoint& checkpoint, std::int64_t data_tokens) {
+void say_where_it_goes_on(const FoundCheckpoint& checkpoint, const DataMark& data) {
   const auto& manifest = checkpoint.manifest;
   say("resumed from " + checkpoint.folder.string() + ": " + std::to_string(manifest.step) +
       " steps done, next sample " + grouped(manifest.next_sample));
-  if (manifest.data_tokens == data_tokens) return;
-  say("the training text has changed since: " + grouped(manifest.data_tokens) + " tokens then, " +
-      grouped(data_tokens) + " now; the order of the samples is a new one");
+  if (manifest.data == data) return;
+  const auto text = [](const DataMark& mark) { return grouped(mark.count) + " " + mark.unit; };
+  say("the training data has changed since: " + text(manifest.data) + " then, " + text(data) +
+      " now; the order of the samples is a new one");
 }
 
 /// Interrupted, on all ranks, when any was asked to stop. What is on the disk is all there is.
@@ -200,7 +227,7 @@ Numerics numerics_of(const TrainPlan& plan) {
 Beginning begin_from_checkpoint(const ResumeInputs& inputs, const StateTensors& state) {
   auto& comm = inputs.communicator;
   Source source;
-  if (comm.rank() == 0 && inputs.plan.resume) source = find_newest(inputs.plan, inputs.clock);
+  if (comm.rank() == 0 && inputs.plan.resume) source = find_newest(inputs);
   Beginning beginning;
   beginning.failure = agree(comm, source.failure);
   if (!beginning.failure) beginning.failure = stopped_early(comm);
@@ -217,7 +244,7 @@ Beginning begin_from_checkpoint(const ResumeInputs& inputs, const StateTensors& 
   if (source.checkpoint) {
     beginning.checkpoint_path = source.checkpoint->folder.string();
     beginning.set_aside = set_all_aside(inputs, source.newer);
-    say_where_it_goes_on(*source.checkpoint, inputs.data_tokens);
+    say_where_it_goes_on(*source.checkpoint, inputs.data);
   }
   return beginning;
 }

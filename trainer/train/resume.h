@@ -18,10 +18,11 @@ struct StateTensors;
 
 struct ResumeInputs {
   const TrainPlan& plan;
+  const Workload& workload;
   Communicator& communicator;
   OutClaim claim;
-  PhaseClock& clock;             // hears of each megabyte and each tensor that is read
-  std::int64_t data_tokens = 0;  // size of the text at hand
+  PhaseClock& clock;  // hears of each megabyte and each tensor that is read
+  DataMark data;      // at hand
 };
 
 struct Beginning {

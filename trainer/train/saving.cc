@@ -45,6 +45,7 @@ class Saving::Impl {
                                   .writer = comm_.rank(),
                                   .writers = writers(),
                                   .manifest = manifest,
+                                  .config_json = options_.config_json,
                                   .retention = options_.retention,
                                   .own = own_.names(),
                                   .claim = options_.claim,

@@ -20,6 +20,7 @@ struct StateTensors;
 
 struct SavingOptions {
   std::filesystem::path out;
+  std::string config_json;  // the text of config.json
   RetentionPolicy retention;
   std::optional<std::int64_t> begun_at;  // step of the checkpoint that the run went on from
   OutClaim claim;

@@ -8,18 +8,17 @@
 
 namespace tj::trainer {
 
+inline constexpr int kPhiloxRounds = 10;
+inline constexpr std::uint32_t kPhiloxMultiplier0 = 0xD2511F53;
+inline constexpr std::uint32_t kPhiloxMultiplier1 = 0xCD9E8D57;
+inline constexpr std::uint32_t kPhiloxWeyl0 = 0x9E3779B9;
+inline constexpr std::uint32_t kPhiloxWeyl1 = 0xBB67AE85;
+
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                         std::array<std::uint32_t, 2> key);
 
-/// Whose numbers: what they are for, and of which sample of the whole training.
-struct RandomStream {
-  std::uint64_t seed = 0;
-  std::uint32_t stream = 0;
-  std::int64_t sample = 0;  // global number, from 0
-};
-
-/// values[i] = whether a uniform number of position i is below `share`, as 1 / share or 0: a
-/// dropout mask that keeps `share` of the values and the expected sum. Needs 0 < share <= 1.
-void fill_keep_mask(const RandomStream& stream, double share, std::span<float> values);
+/// splitmix64's finaliser (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+/// 2014).
+std::uint64_t mixed(std::uint64_t x);
 
 }  // namespace tj::trainer

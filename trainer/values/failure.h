@@ -38,6 +38,16 @@ inline Failure bad_data(const BadDataError& bad) {
           .message = bad.what()};
 }
 
+/// A flag, a variable or a document of the user's is wrong.
+inline Failure bad_config(const Error& error) {
+  return {.exit_code = exit_code::kBadConfig, .reason = "BadConfig", .message = describe(error)};
+}
+
+/// Data that can't be trained on was found before training began.
+inline Failure bad_data(const Error& error) {
+  return {.exit_code = exit_code::kBadData, .reason = "BadData", .message = describe(error)};
+}
+
 /// This process can't write to --out: it is another attempt's (Code::conflict), which stays so, or,
 /// for `reason`, it may go well in another attempt.
 inline Failure out_failure(const Error& error, const std::string& reason,

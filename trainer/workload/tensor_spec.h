@@ -6,12 +6,33 @@
 
 namespace tj::trainer {
 
-enum class TensorRole { embedding, norm_weight, bias, matrix, residual_matrix };
+enum class TensorKind {
+  trained,  // has a gradient and moments
+  frozen,   // never changes: no gradient, no moments, whole on each rank
+  buffer,   // changed by the passes and by no gradient, such as a moving average
+};
+
+/// What a tensor holds before the first step.
+struct TensorInit {
+  enum class Kind { zeros, ones, normal, uniform };
+  Kind kind = Kind::zeros;
+  double scale = 0;  // standard deviation, or uniform in [-scale, scale)
+  bool operator==(const TensorInit&) const = default;
+};
 
 struct TensorSpec {
   std::string name;                 // as in the checkpoints that others read
   std::vector<std::int64_t> shape;  // in the order in which it lies in memory
-  TensorRole role = TensorRole::matrix;
+  TensorInit init = {};
+  TensorKind kind = TensorKind::trained;
+  /// Whether checkpoints hold it. A frozen tensor that they don't is made anew by each start.
+  bool is_saved = true;
 };
+
+inline std::int64_t element_count(const TensorSpec& spec) {
+  std::int64_t count = 1;
+  for (const auto extent : spec.shape) count *= extent;
+  return count;
+}
 
 }  // namespace tj::trainer

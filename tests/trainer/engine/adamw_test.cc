@@ -7,10 +7,9 @@ namespace tj::trainer {
 namespace {
 
 TEST(AdamW, follows_the_paper_and_decays_matrices_only) {
-  const AdamWOptions options{.beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.1};
   const auto matrix = torch::full({3, 5}, 2.0).requires_grad_(true);
   const auto vector = torch::full({7}, 2.0).requires_grad_(true);
-  AdamW optimizer({matrix, vector}, options, {{.weight_decay = 0.1}, {.weight_decay = 0}});
+  AdamW optimizer({matrix, vector}, {{.weight_decay = 0.1}, {.weight_decay = 0}});
   constexpr double kLr = 0.01;
   double m = 0, v = 0, with_decay = 2, without = 2;
   for (int step = 1; step <= 5; ++step) {

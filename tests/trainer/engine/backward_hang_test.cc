@@ -7,11 +7,10 @@
 #include <condition_variable>
 #include <latch>
 #include <thread>
-#include <torch/csrc/distributed/c10d/HashStore.hpp>
 
-#include "trainer/comm/gloo_communicator.h"
+#include "tests/trainer/engine/gloo_ranks.h"
+#include "tests/trainer/engine/gpt2_run.h"
 #include "trainer/train/learner.h"
-#include "trainer/train/plan_workload.h"
 #include "trainer/watch/judge.h"
 
 namespace tj::trainer {
@@ -19,7 +18,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
-using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
 constexpr int kRanks = 3;
 constexpr seconds kWaitMax{30};
@@ -36,7 +34,7 @@ bool becomes(const std::function<bool()>& holds) {
   return true;
 }
 
-TrainPlan plan_of(Flags flags) {
+Gpt2Run run_of(Flags flags) {
   flags.insert({{"--data", "/text"},
                 {"--out", "/out"},
                 {"--threads", "1"},
@@ -45,20 +43,9 @@ TrainPlan plan_of(Flags flags) {
                 {"--heads", "2"},
                 {"--seq-len", "8"},
                 {"--batch-size", "6"}});
-  auto plan = make_plan(flags, kRanks);
-  TORCH_CHECK(plan, plan ? "" : describe(plan.error()));
-  TORCH_CHECK(settle_vocabulary(*plan, 256), "the vocabulary");
-  return *plan;
-}
-
-std::unique_ptr<Communicator> join(const StorePtr& store, int rank, PhaseClock& clock) {
-  Peers peers(store, rank, kRanks, std::make_shared<KnownLoss>(rank, kRanks));
-  peers.introduce(
-      {.node = "n", .address = "127.0.0.1", .device = "cpu", .transport = "", .why = ""});
-  peers.learn();
-  return make_gloo_communicator(
-      store, std::move(peers),
-      {.clock = &clock, .rank = rank, .world_size = kRanks, .address = "127.0.0.1"});
+  auto run = gpt2_run(flags, kRanks);
+  TORCH_CHECK(run, run ? "" : describe(run.error()));
+  return std::move(*run);
 }
 
 enum class Order { hangs_before_the_others_come, hangs_after_they_have_come };
@@ -72,8 +59,8 @@ struct Hang {
 /// All ranks, one of which hangs in its last step.
 class HangingRun {
  public:
-  HangingRun(const TrainPlan& plan, const Hang& hang)
-      : plan_(plan), hang_(hang), store_(c10::make_intrusive<c10d::HashStore>()) {
+  HangingRun(const Gpt2Run& run, const Hang& hang)
+      : run_(run), hang_(hang), store_(c10::make_intrusive<c10d::HashStore>()) {
     for (int rank = 0; rank < kRanks; ++rank) threads_.emplace_back([this, rank] { train(rank); });
   }
   ~HangingRun() { go_on_.count_down(); }
@@ -101,14 +88,14 @@ class HangingRun {
 
   void train(int rank) {
     at::set_num_threads(1);
-    const auto communicator = join(store_, rank, clock(rank));
-    Learner learner(plan_, workload_of(plan_), *communicator, clock(rank));
+    const auto communicator = join_gloo(store_, rank, kRanks, clock(rank));
+    Learner learner(run_.plan, run_.workload, *communicator, clock(rank));
     learner.begin();
     clock(rank).enter(Phase::step);
     for (std::int64_t step = 0; step < kHealthySteps; ++step) one_step(learner, step);
     has_begun_.arrive_and_wait();  // nobody is ahead, and all have one number of collectives
     if (rank == hang_.rank) {
-      learner.model().parameters()[hang_.parameter].register_hook([this](const at::Tensor&) {
+      learner.model().tensors()[hang_.parameter].register_hook([this](const at::Tensor&) {
         has_come_ = true;
         go_on_.wait();
       });
@@ -129,19 +116,20 @@ class HangingRun {
 
   void one_pass(Learner& learner, std::int64_t step) {
     const auto tokens =
-        torch::arange(plan_.micro_batch * (plan_.model.context + 1), torch::kInt64) + step;
-    learner.pass({tokens.remainder(97).view({plan_.micro_batch, -1})}, 0,
-                 plan_.batch_size * plan_.model.context);
+        torch::arange(run_.plan.micro_batch * (run_.workload.config().context + 1), torch::kInt64) +
+        step;
+    learner.pass({tokens.remainder(97).view({run_.plan.micro_batch, -1})}, 0,
+                 run_.plan.batch_size * run_.workload.config().context);
   }
 
   void one_step(Learner& learner, std::int64_t step) {
     one_pass(learner, step);
-    learner.update(1e-3, plan_.batch_size * plan_.model.context);
+    learner.update(1e-3, run_.plan.batch_size * run_.workload.config().context);
   }
 
-  const TrainPlan& plan_;
+  const Gpt2Run& run_;
   const Hang hang_;
-  const StorePtr store_;
+  const c10::intrusive_ptr<c10d::Store> store_;
   std::array<PhaseClock, kRanks> clocks_;
   std::latch has_begun_{kRanks};
   std::latch go_on_{1};
@@ -153,13 +141,13 @@ class BackwardHang : public testing::TestWithParam<const char*> {};
 
 TEST_P(BackwardHang, names_the_rank_that_has_not_come) {
   const std::string zero = GetParam();
-  const auto plan = plan_of(zero == "0" ? Flags{} : Flags{{"--zero", zero}});
+  const auto run = run_of(zero == "0" ? Flags{} : Flags{{"--zero", zero}});
   for (const int rank : {0, 1, 2}) {
     for (const std::size_t parameter : {0, 9, 27}) {  // its last gradient, one inside, its first
       for (const Order order :
            {Order::hangs_before_the_others_come, Order::hangs_after_they_have_come}) {
-        HangingRun run(plan, {.rank = rank, .parameter = parameter, .order = order});
-        EXPECT_EQ(run.wrong_accusation(), "")
+        HangingRun hanging(run, {.rank = rank, .parameter = parameter, .order = order});
+        EXPECT_EQ(hanging.wrong_accusation(), "")
             << "rank " << rank << " hangs at parameter " << parameter << ", "
             << (order == Order::hangs_after_they_have_come ? "after" : "before");
       }

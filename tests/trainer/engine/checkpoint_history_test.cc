@@ -156,6 +156,7 @@ class History {
                     .run_id = "run",
                     .writers = 1 + below(3),
                     .manifest = {.step = step, .next_sample = id},
+                    .config_json = "{\"model_type\": \"of a test\"}\n",
                     .retention = policy_,
                     .own = own.names()};
     std::vector<std::optional<SaveWork>> writers;

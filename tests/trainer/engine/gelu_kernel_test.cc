@@ -1,4 +1,4 @@
-#include "trainer/models/gelu_kernel.h"
+#include "trainer/workloads/gpt2/gelu_kernel.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "trainer/models/gpt2_config.h"
+#include "trainer/workloads/gpt2/gpt2_config.h"
 
 #include <gtest/gtest.h>
 
@@ -22,14 +22,14 @@ TEST(Gpt2Config, parameter_counts_are_those_of_the_published_models) {
 }
 
 TEST(Gpt2Config, presets_have_bytes_for_tokens) {
-  EXPECT_EQ(parameter_count(find_gpt2_preset("gpt2-nano")->model),
+  const auto model = [](std::size_t preset) { return gpt2_model(gpt2_presets()[preset]); };
+  EXPECT_EQ(parameter_count(model(0)),
             256 * 128 + 64 * 128 + 4 * (12 * 128 * 128 + 13 * 128) + 2 * 128);
-  EXPECT_EQ(find_gpt2_preset("gpt2-tiny")->model,
+  EXPECT_EQ(model(1),
             (Gpt2Config{.layers = 8, .heads = 8, .width = 512, .context = 512, .vocabulary = 256}));
   EXPECT_EQ(
-      find_gpt2_preset("gpt2-small")->model,
+      model(2),
       (Gpt2Config{.layers = 12, .heads = 12, .width = 768, .context = 1024, .vocabulary = 256}));
-  EXPECT_FALSE(find_gpt2_preset("gpt2"));
 }
 
 TEST(Gpt2Config, tensors_are_named_as_in_hugging_face_files_and_the_head_is_tied) {

@@ -1,4 +1,4 @@
-#include "trainer/models/gpt2.h"
+#include "trainer/workloads/gpt2/gpt2.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -37,43 +37,43 @@ TEST(Gpt2, loops_of_our_own_kernels_are_shared_over_the_threads) {
 TEST(Gpt2, has_the_tensors_that_its_config_says) {
   const Gpt2 model(kSmall, {}, {.seed = 1});
   const auto specs = gpt2_tensors(kSmall);
-  ASSERT_EQ(model.parameters().size(), specs.size());
+  ASSERT_EQ(model.tensors().size(), specs.size());
   std::int64_t total = 0;
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    EXPECT_EQ(model.names()[i], specs[i].name);
-    EXPECT_EQ(model.parameters()[i].sizes().vec(), specs[i].shape);
-    total += model.parameters()[i].numel();
+    EXPECT_EQ(model.tensors()[i].sizes().vec(), specs[i].shape);
+    total += model.tensors()[i].numel();
   }
   EXPECT_EQ(total, parameter_count(kSmall));
 }
 
 TEST(Gpt2, begins_at_the_loss_of_a_fair_guess) {
-  const Gpt2 model(find_gpt2_preset("gpt2-nano")->model, {}, {.seed = 1337});
+  const Gpt2 model(gpt2_model(gpt2_presets().front()), {}, {.seed = 1337});
   const auto tokens = random_tokens(8, 65);
-  EXPECT_NEAR(model.loss_sum({tokens}, {}).item<double>() / (8 * 64), std::log(256.0), 0.1);
+  EXPECT_NEAR(model.pass({tokens}, {}).loss.item<double>() / (8 * 64), std::log(256.0), 0.1);
 }
 
 TEST(Gpt2, initial_weights_follow_the_paper_and_the_seed) {
   const Gpt2Config config{.layers = 8, .heads = 4, .width = 128};
   const Gpt2 model(config, {}, {.seed = 1}), same(config, {}, {.seed = 1}),
       other(config, {}, {.seed = 2});
-  EXPECT_TRUE(model.parameters()[0].equal(same.parameters()[0]));
-  EXPECT_FALSE(model.parameters()[0].equal(other.parameters()[0]));
-  for (std::size_t i = 0; i < model.names().size(); ++i) {
-    const auto& name = model.names()[i];
+  EXPECT_TRUE(model.tensors()[0].equal(same.tensors()[0]));
+  EXPECT_FALSE(model.tensors()[0].equal(other.tensors()[0]));
+  const auto specs = gpt2_tensors(config);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const auto& name = specs[i].name;
     const bool is_weight = name.ends_with(".weight") && name.find("ln_") == std::string::npos;
     if (!is_weight) continue;
     const double expected =
         name.find("c_proj") == std::string::npos ? 0.02 : 0.02 / 4;  // sqrt(2 * 8 layers)
-    EXPECT_NEAR(model.parameters()[i].std().item<double>(), expected, expected * 0.05) << name;
+    EXPECT_NEAR(model.tensors()[i].std().item<double>(), expected, expected * 0.05) << name;
   }
 }
 
 // The same arithmetic written out with plain matrix products and an explicit mask.
 at::Tensor reference_loss(const Gpt2& model, const at::Tensor& tokens) {
   std::unordered_map<std::string, at::Tensor> w;
-  for (std::size_t i = 0; i < model.names().size(); ++i)
-    w[model.names()[i].substr(12)] = model.parameters()[i];
+  const auto specs = gpt2_tensors(kSmall);
+  for (std::size_t i = 0; i < specs.size(); ++i) w[specs[i].name.substr(12)] = model.tensors()[i];
   const auto norm = [&](const at::Tensor& x, const std::string& name) {
     const auto centred = x - x.mean(-1, true);
     return centred / (centred.pow(2).mean(-1, true) + 1e-5).sqrt() * w[name + ".weight"] +
@@ -107,17 +107,18 @@ TEST(Gpt2, agrees_with_the_written_out_formula_in_value_and_gradient) {
   {
     const at::NoGradGuard no_grad;  // the initial biases are 0 and would hide a mistake
     auto generator = at::detail::createCPUGenerator(9);
-    for (auto parameter : model.parameters())
+    for (auto parameter : model.tensors())
       parameter.add_(torch::randn(parameter.sizes(), generator) * 0.1);
   }
   const auto tokens = random_tokens(3, 9);
-  const auto ours = model.loss_sum({tokens}, {});
+  const auto ours = model.pass({tokens}, {}).loss;
   const auto reference = reference_loss(model, tokens);
   EXPECT_NEAR(ours.item<double>(), reference.item<double>(), 1e-4 * reference.item<double>());
-  const auto our_gradients = torch::autograd::grad({ours}, model.parameters());
-  const auto gradients = torch::autograd::grad({reference}, model.parameters());
+  const auto our_gradients = torch::autograd::grad({ours}, model.tensors());
+  const auto gradients = torch::autograd::grad({reference}, model.tensors());
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    EXPECT_TRUE(torch::allclose(our_gradients[i], gradients[i], 1e-3, 1e-4)) << model.names()[i];
+    EXPECT_TRUE(torch::allclose(our_gradients[i], gradients[i], 1e-3, 1e-4))
+        << gpt2_tensors(kSmall)[i].name;
   }
 }
 

@@ -1,4 +1,4 @@
-#include "trainer/models/head_loss.h"
+#include "trainer/workloads/gpt2/head_loss.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>

@@ -11,9 +11,9 @@ Manifest example() {
   return {.step = 25,
           .next_sample = 800,
           .seed = 1337,
-          .data_tokens = 4096,
+          .data = {.unit = "tokens", .count = 4096, .digest = ""},
           .loss = 2.25,
-          .model = {.layers = 2},
+          .model = {{"layers", "--layers", 2}, {"heads", "--heads", 4}},
           .files = {{"model.safetensors", {.bytes = 10, .sha256 = "ab"}}}};
 }
 
@@ -52,11 +52,20 @@ TEST(Manifest, a_number_that_is_not_whole_or_too_large_is_refused) {
   EXPECT_FALSE(manifest_from(document.dump())) << "it would be cut to our version";
 }
 
-TEST(Manifest, the_config_is_one_of_a_gpt2) {
-  const auto config = nlohmann::json::parse(hugging_face_config({.layers = 3}));
-  EXPECT_EQ(config.at("model_type"), "gpt2");
-  EXPECT_EQ(config.at("activation_function"), "gelu_new");
-  EXPECT_EQ(config.at("n_layer"), 3);
+TEST(Manifest, data_is_counted_in_its_own_unit_and_may_have_a_digest) {
+  Manifest manifest = example();
+  manifest.data = {.unit = "frames", .count = 900, .digest = "5d41"};
+  const auto text = manifest_text(manifest);
+  EXPECT_EQ(nlohmann::json::parse(text).at("data_frames"), 900);
+  const auto read = manifest_from(text);
+  ASSERT_TRUE(read) << describe(read.error());
+  EXPECT_EQ(read->data, manifest.data);
+  auto document = nlohmann::json::parse(text);
+  document["data_tokens"] = 1;
+  EXPECT_FALSE(manifest_from(document.dump())) << "which of the two?";
+  document.erase("data_tokens");
+  document.erase("data_frames");
+  EXPECT_FALSE(manifest_from(document.dump()));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "trainer/train/parameter_groups.h"
+#include "trainer/workload/parameter_groups.h"
 
 #include <gtest/gtest.h>
 
@@ -27,20 +27,19 @@ TEST(ParameterGroups, nonsense_is_refused_with_the_form) {
 }
 
 TEST(ParameterGroups, vectors_do_not_decay_and_the_last_match_wins) {
-  const TensorSpec tensors[] = {{"wte.weight", {8, 4}, TensorRole::embedding},
-                                {"h.0.weight", {4, 4}, TensorRole::matrix},
-                                {"h.0.bias", {4}, TensorRole::bias}};
+  const TensorSpec tensors[] = {{"wte.weight", {8, 4}}, {"h.0.weight", {4, 4}}, {"h.0.bias", {4}}};
   const ParameterGroup groups[] = {{"h.*", 0.5, std::nullopt}, {"*.weight", std::nullopt, 0.2}};
-  const auto rules = update_rules(tensors, 0.1, groups);
+  const auto rules = update_rules(tensors, {.weight_decay = 0.1}, groups);
   ASSERT_TRUE(rules);
   EXPECT_EQ(*rules, (std::vector<UpdateRule>{{1, 0.2}, {0.5, 0.2}, {0.5, 0}}));
-  EXPECT_EQ(*update_rules(tensors, 0.1, {}), (std::vector<UpdateRule>{{1, 0.1}, {1, 0.1}, {1, 0}}));
+  EXPECT_EQ(*update_rules(tensors, {.weight_decay = 0.1}, {}),
+            (std::vector<UpdateRule>{{1, 0.1}, {1, 0.1}, {1, 0}}));
 }
 
 TEST(ParameterGroups, one_that_matches_nothing_is_a_mistake) {
-  const TensorSpec tensors[] = {{"wte.weight", {8, 4}, TensorRole::embedding}};
+  const TensorSpec tensors[] = {{"wte.weight", {8, 4}}};
   const ParameterGroup groups[] = {{"wpe.*", 0.5, std::nullopt}};
-  const auto rules = update_rules(tensors, 0.1, groups);
+  const auto rules = update_rules(tensors, {.weight_decay = 0.1}, groups);
   ASSERT_FALSE(rules);
   EXPECT_EQ(describe(rules.error()),
             "--group: is \"wpe.*\"; it must match the name of a tensor, such as wte.weight");

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "tests/trainer/engine/gpt2_run.h"
+#include "trainer/train/flags.h"
+
 namespace tj::trainer {
 namespace {
 
@@ -14,8 +17,8 @@ Flags flags_with(const Flags& more = {}) {
 }
 
 std::string error_of(const Flags& more, int world_size = 1) {
-  const auto plan = make_plan(flags_with(more), world_size);
-  return plan ? "" : describe(plan.error());
+  const auto run = gpt2_run(flags_with(more), world_size);
+  return run ? "" : describe(run.error());
 }
 
 Setting setting_of(const TrainPlan& plan, const std::string& name) {
@@ -24,10 +27,10 @@ Setting setting_of(const TrainPlan& plan, const std::string& name) {
 }
 
 TEST(TrainPlan, defaults_come_from_the_preset) {
-  auto plan = make_plan(flags_with(), 2);
-  ASSERT_TRUE(plan) << describe(plan.error());
-  ASSERT_TRUE(settle_vocabulary(*plan, 256));
-  EXPECT_EQ(plan->model, find_gpt2_preset("gpt2-nano")->model);
+  const auto run = gpt2_run(flags_with(), 2);
+  ASSERT_TRUE(run) << describe(run.error());
+  const TrainPlan* const plan = &run->plan;
+  EXPECT_EQ(run->workload.config(), gpt2_model(gpt2_presets().front()));
   EXPECT_EQ(plan->schedule.steps, 300);
   EXPECT_EQ(plan->schedule.warmup_steps, 30);
   EXPECT_DOUBLE_EQ(plan->schedule.min_lr, plan->schedule.lr / 10);
@@ -37,11 +40,12 @@ TEST(TrainPlan, defaults_come_from_the_preset) {
 }
 
 TEST(TrainPlan, a_flag_overrides_and_says_so) {
-  const auto plan =
-      make_plan(flags_with({{"--model", "gpt2-small"}, {"--layers", "2"}, {"--lr", "1e-3"}}), 1);
-  ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->model.layers, 2);
-  EXPECT_EQ(plan->model.width, 768);
+  const auto run =
+      gpt2_run(flags_with({{"--model", "gpt2-small"}, {"--layers", "2"}, {"--lr", "1e-3"}}), 1);
+  ASSERT_TRUE(run);
+  const TrainPlan* const plan = &run->plan;
+  EXPECT_EQ(run->workload.config().layers, 2);
+  EXPECT_EQ(run->workload.config().width, 768);
   EXPECT_EQ(plan->schedule.lr, 1e-3);
   EXPECT_EQ(setting_of(*plan, "layers"), (Setting{"layers", "2", "flag"}));
   EXPECT_EQ(setting_of(*plan, "width").origin, "preset gpt2-small");
@@ -53,8 +57,6 @@ TEST(TrainPlan, every_bad_value_is_named_with_what_is_right) {
     std::string error;
   };
   const Row rows[] = {
-      {{{"--model", "gpt3"}},
-       "--model: is \"gpt3\"; it must be one of gpt2-nano, gpt2-tiny, gpt2-small"},
       {{{"--steps", "ten"}}, "--steps: is \"ten\"; it must be a whole number from 1"},
       {{{"--steps", "0"}}, "--steps: is \"0\"; it must be a whole number from 1"},
       {{{"--steps", "1.5"}}, "--steps: is \"1.5\"; it must be a whole number from 1"},
@@ -98,33 +100,35 @@ TEST(TrainPlan, a_batch_that_can_not_be_shared_out_is_refused_with_the_numbers) 
 
 TEST(TrainPlan, deterministic_cuts_the_batch_into_a_power_of_two) {
   const auto shards = [](const char* batch) {
-    const auto plan =
-        make_plan(flags_with({{"--deterministic", "true"}, {"--batch-size", batch}}), 1);
-    return plan ? plan->logical_shards : -1;
+    const auto run =
+        gpt2_run(flags_with({{"--deterministic", "true"}, {"--batch-size", batch}}), 1);
+    return run ? run->plan.logical_shards : -1;
   };
   EXPECT_EQ(shards("64"), 16);
   EXPECT_EQ(shards("24"), 8);
   EXPECT_EQ(shards("7"), 1);
-  const auto plan = make_plan(flags_with({{"--deterministic", "true"}}), 4);
-  ASSERT_TRUE(plan);
+  const auto run = gpt2_run(flags_with({{"--deterministic", "true"}}), 4);
+  ASSERT_TRUE(run);
+  const TrainPlan* const plan = &run->plan;
   EXPECT_EQ(plan->threads, 1);
   EXPECT_EQ(setting_of(*plan, "threads"), (Setting{"threads", "1", "--deterministic"}));
-  EXPECT_EQ(make_plan(flags_with(), 1)->logical_shards, 0);
+  EXPECT_EQ(gpt2_run(flags_with(), 1)->plan.logical_shards, 0);
 }
 
 TEST(TrainPlan, deterministic_is_refused_on_a_gpu_until_its_bits_are_proved) {
-  auto plan = make_plan(flags_with({{"--deterministic", "true"}}), 1);
-  ASSERT_TRUE(plan);
+  auto run = gpt2_run(flags_with({{"--deterministic", "true"}}), 1);
+  ASSERT_TRUE(run);
+  TrainPlan* const plan = &run->plan;
   EXPECT_TRUE(settle_device(*plan, std::nullopt));
   const auto settled = settle_device(*plan, 0);
   ASSERT_FALSE(settled);
   EXPECT_EQ(describe(settled.error()),
             "--deterministic: is not proved on a GPU, whose kernels may add in another order each "
             "time; --device cpu has the same bits, or the flag must go");
-  auto other = make_plan(flags_with(), 1);
+  auto other = gpt2_run(flags_with(), 1);
   ASSERT_TRUE(other);
-  EXPECT_TRUE(settle_device(*other, 0));
-  EXPECT_EQ(other->gpu, 0);
+  EXPECT_TRUE(settle_device(other->plan, 0));
+  EXPECT_EQ(other->plan.gpu, 0);
 }
 
 TEST(TrainPlan, deterministic_refuses_what_its_tree_can_not_hold) {
@@ -144,21 +148,19 @@ TEST(TrainPlan, deterministic_refuses_what_its_tree_can_not_hold) {
 }
 
 TEST(TrainPlan, a_group_is_checked_once_the_model_is_known) {
-  auto plan = make_plan(flags_with({{"--group", "transformer.h.9.*:lr=0.1"}}), 1);
-  ASSERT_TRUE(plan);
-  const auto settled = settle_vocabulary(*plan, 256);
-  ASSERT_FALSE(settled);
-  EXPECT_EQ(describe(settled.error()),
+  const Flags flags = flags_with({{"--group", "transformer.h.9.*:lr=0.1"}});
+  EXPECT_TRUE(gpt2_run(flags, 1, /*vocabulary=*/0));
+  EXPECT_EQ(error_of(flags),
             "--group: is \"transformer.h.9.*\"; it must match the name of a tensor, such as "
             "transformer.wte.weight");
 }
 
 TEST(TrainPlan, the_vocabulary_is_that_of_the_data_unless_a_flag_says_more) {
   const auto settled = [](const Flags& more, std::int64_t of_data) {
-    auto plan = make_plan(flags_with(more), 1);
-    EXPECT_TRUE(plan);
-    const auto done = settle_vocabulary(*plan, of_data);
-    return done ? std::to_string(plan->model.vocabulary) : describe(done.error());
+    auto run = gpt2_run(flags_with(more), 1, /*vocabulary=*/0);
+    EXPECT_TRUE(run);
+    const auto done = run->workload.settle_vocabulary(of_data);
+    return done ? std::to_string(run->workload.config().vocabulary) : describe(done.error());
   };
   const Flags padded{{"--vocabulary", "50304"}};
   EXPECT_EQ(settled({}, 256), "256");
@@ -170,33 +172,60 @@ TEST(TrainPlan, the_vocabulary_is_that_of_the_data_unless_a_flag_says_more) {
             "--vocabulary: is 256; it must be at least that of the data, 50257");
 }
 
+// PaLM's formula for GPT-2 124M, as nanoGPT counts it: 6 x 123.65M + 12 x 12 x 768 x 1024.
+TEST(TrainPlan, a_token_of_gpt2_costs_0_86_gflop) {
+  const auto run = gpt2_run(flags_with({{"--model", "gpt2-small"}}), 1, /*vocabulary=*/50257);
+  ASSERT_TRUE(run);
+  EXPECT_EQ(run->workload.cost().flops, 855'166'464.0 * 1024);
+  EXPECT_EQ(run->workload.cost().bytes, 1025 * 4);
+}
+
 TEST(TrainPlan, data_may_be_several_paths) {
-  const auto plan = make_plan({{"--data", "a.tok\nb.tok"}, {"--out", "/out"}}, 1);
-  ASSERT_TRUE(plan) << describe(plan.error());
+  const auto run = gpt2_run({{"--data", "a.tok\nb.tok"}, {"--out", "/out"}}, 1);
+  ASSERT_TRUE(run) << describe(run.error());
+  const TrainPlan* const plan = &run->plan;
   EXPECT_EQ(plan->data, (std::vector<std::string>{"a.tok", "b.tok"}));
   EXPECT_EQ(setting_of(*plan, "data").value, "a.tok b.tok");
 }
 
+Result<ParsedFlags> parsed(std::vector<const char*> words) {
+  words.insert(words.begin(), "trainer");
+  const auto entry = gpt2_entry();
+  return parse_train_flags(static_cast<int>(words.size()), words.data(), {&entry, 1}, entry);
+}
+
+TEST(Flags, the_model_is_known_before_all_others) {
+  const auto model = [](std::vector<const char*> words) {
+    return model_flag(static_cast<int>(words.size()), words.data());
+  };
+  EXPECT_EQ(model({"trainer", "--data", "a", "--model", "gpt2-tiny"}), "gpt2-tiny");
+  EXPECT_EQ(model({"trainer", "--model=gpt2-small", "--data", "a"}), "gpt2-small");
+  EXPECT_EQ(model({"trainer", "--data", "a"}), std::nullopt);
+  EXPECT_EQ(model({"trainer", "--model"}), std::nullopt);
+  const auto entry = gpt2_entry();
+  EXPECT_EQ(choose_workload({&entry, 1}, "gpt2-small")->preset.name, "gpt2-small");
+  EXPECT_EQ(describe(choose_workload({&entry, 1}, "gpt3").error()),
+            "--model: is \"gpt3\"; it must be one of gpt2-nano, gpt2-tiny, gpt2-small");
+}
+
 TEST(Flags, data_may_be_given_several_times) {
-  const char* argv[] = {"trainer", "--data", "a", "--data", "b", "--out", "x", "--out", "y"};
-  const auto parsed = parse_train_flags(9, argv);
-  ASSERT_TRUE(parsed) << describe(parsed.error());
-  EXPECT_EQ(parsed->flags, (Flags{{"--data", "a\nb"}, {"--out", "y"}}));
+  const auto given = parsed({"--data", "a", "--data", "b", "--out", "x", "--out", "y"});
+  ASSERT_TRUE(given) << describe(given.error());
+  EXPECT_EQ(given->flags, (Flags{{"--data", "a\nb"}, {"--out", "y"}}));
 }
 
 TEST(Flags, only_given_flags_are_there) {
-  const char* argv[] = {"trainer", "--data", "/text", "--out=/out", "--lr", "-1", "--resume"};
-  const auto parsed = parse_train_flags(7, argv);
-  ASSERT_TRUE(parsed) << describe(parsed.error());
-  EXPECT_EQ(parsed->flags,
+  const auto given = parsed({"--data", "/text", "--out=/out", "--lr", "-1", "--resume"});
+  ASSERT_TRUE(given) << describe(given.error());
+  EXPECT_EQ(given->flags,
             (Flags{{"--data", "/text"}, {"--out", "/out"}, {"--lr", "-1"}, {"--resume", "true"}}));
 }
 
 TEST(Flags, mistakes_on_the_command_line_are_named) {
   const auto error = [](std::vector<const char*> words) {
-    words.insert(words.begin(), {"trainer", "--data", "/text"});
-    const auto parsed = parse_train_flags(static_cast<int>(words.size()), words.data());
-    return parsed ? std::string() : describe(parsed.error());
+    words.insert(words.begin(), {"--data", "/text"});
+    const auto given = parsed(std::move(words));
+    return given ? std::string() : describe(given.error());
   };
   EXPECT_NE(error({"--out", "/o", "--stepz", "3"}).find("--stepz"), std::string::npos);
   EXPECT_NE(error({}).find("--out is required"), std::string::npos);
@@ -204,13 +233,12 @@ TEST(Flags, mistakes_on_the_command_line_are_named) {
 }
 
 TEST(Flags, help_lists_every_flag) {
-  const char* argv[] = {"trainer", "--help"};
-  const auto parsed = parse_train_flags(2, argv);
-  ASSERT_TRUE(parsed);
-  ASSERT_TRUE(parsed->help);
+  const auto given = parsed({"--help"});
+  ASSERT_TRUE(given);
+  ASSERT_TRUE(given->help);
   for (const char* name :
-       {"--model", "--batch-size", "--save-every", "--rendezvous-timeout-seconds"}) {
-    EXPECT_NE(parsed->help->find(name), std::string::npos) << name;
+       {"--model", "--batch-size", "--save-every", "--rendezvous-timeout-seconds", "--seq-len"}) {
+    EXPECT_NE(given->help->find(name), std::string::npos) << name;
   }
 }
 

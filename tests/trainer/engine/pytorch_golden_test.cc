@@ -23,7 +23,6 @@ const std::vector<std::vector<std::int64_t>> kShapes = {{3, 5}, {7}, {2, 4, 3}, 
 constexpr std::int64_t kSteps = 100;
 constexpr std::int64_t kGrowthInterval = 7;
 constexpr double kLr = 0.01, kDecay = 0.1, kNormMax = 1.0, kEmaDecay = 0.98;
-const AdamWOptions kOptions{.beta1 = 0.9, .beta2 = 0.95, .weight_decay = kDecay};
 // The fused kernel rounds in another order than PyTorch's step by step: 1e-7 of a weight in each
 // step, of 100.
 constexpr double kRelative = 1e-5, kAbsolute = 2e-6;
@@ -100,7 +99,7 @@ bool is_shown(std::int64_t step) { return step == 1 || step == 10 || step == kSt
 
 TEST_F(PyTorchGolden, adamw_with_and_without_decay) {
   const auto weights = initial_weights();
-  AdamW optimizer(weights, kOptions, rules_of(weights));
+  AdamW optimizer(weights, rules_of(weights));
   for (std::int64_t step = 1; step <= kSteps; ++step) {
     put_gradients(weights, step);
     optimizer.step(kLr);
@@ -113,7 +112,7 @@ TEST_F(PyTorchGolden, adamw_with_and_without_decay) {
 
 TEST_F(PyTorchGolden, clipping_and_averages) {
   const auto weights = initial_weights();
-  AdamW optimizer(weights, kOptions, rules_of(weights));
+  AdamW optimizer(weights, rules_of(weights));
   std::vector<at::Tensor> averages;
   for (const auto& weight : weights) averages.push_back(weight.detach().clone());
   for (std::int64_t step = 1; step <= kSteps; ++step) {
@@ -133,7 +132,7 @@ TEST_F(PyTorchGolden, loss_scale_and_skipped_steps) {
   const std::set<std::int64_t> overflows = {5, 6, 23, 60, 61, 62, 99};
   const auto& theirs = numbers_["scaler"];
   const auto weights = initial_weights();
-  AdamW optimizer(weights, kOptions, rules_of(weights));
+  AdamW optimizer(weights, rules_of(weights));
   LossScale loss_scale;
   for (std::int64_t step = 1; step <= kSteps; ++step) {
     const auto index = static_cast<std::size_t>(step - 1);

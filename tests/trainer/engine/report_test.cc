@@ -8,11 +8,29 @@
 namespace tj::trainer {
 namespace {
 
-constexpr StepReport kReport{
-    .step = 12, .steps = 300, .loss = 3.12341, .lr = 6e-4, .seconds = 0.125, .tokens = 2048};
+const StepReport kReport{.step = 12,
+                         .steps = 300,
+                         .loss = 3.12341,
+                         .lr = 6e-4,
+                         .seconds = 0.125,
+                         .unit = {.name = "tokens", .short_name = "tok"},
+                         .units = 2048};
 
 TEST(Progress, a_step_is_one_line) {
   EXPECT_EQ(step_line(kReport), "step 12/300 | loss 3.1234 | lr 6.0e-04 | 16384 tok/s | 0.125 s");
+}
+
+TEST(Progress, a_workload_has_its_own_unit_and_metrics) {
+  StepReport report = kReport;
+  report.unit = {.name = "frames", .short_name = "frames"};
+  report.metrics = {{.name = "psnr", .label = "PSNR", .unit = "dB", .decimals = 1, .value = 18.51}};
+  EXPECT_EQ(step_line(report),
+            "step 12/300 | loss 3.1234 | PSNR 18.5 dB | lr 6.0e-04 | 16384 frames/s | 0.125 s");
+  const auto document = nlohmann::json::parse(step_json(report));
+  EXPECT_EQ(document.at("psnr"), 18.51);
+  EXPECT_EQ(document.at("frames_per_second"), 16384);
+  EXPECT_NE(progress_bar(report, 100, false).find("| PSNR 18.5 dB | 16384 frames/s"),
+            std::string::npos);
 }
 
 TEST(Progress, a_line_has_what_is_known) {
@@ -53,13 +71,6 @@ TEST(Progress, the_pace_is_that_of_the_last_steps) {
   EXPECT_EQ(pace.seconds_per_step(), 2);
 }
 
-// PaLM's formula for GPT-2 124M, as nanoGPT counts it: 6 x 123.65M + 12 x 12 x 768 x 1024.
-TEST(Progress, a_token_of_gpt2_costs_0_86_gflop) {
-  const TokenCost cost{
-      .parameters = 123'653'376, .layers = 12, .width = 768, .sequence_tokens = 1024};
-  EXPECT_EQ(cost.flops(), 855'166'464);
-}
-
 TEST(Progress, the_json_line_keeps_every_bit_of_the_loss) {
   StepReport report = kReport;
   report.loss = 0.1 + 0.2;
@@ -69,7 +80,8 @@ TEST(Progress, the_json_line_keeps_every_bit_of_the_loss) {
 }
 
 TEST(Progress, an_evaluation_is_one_line_and_one_event) {
-  const EvalReport report{.step = 100, .loss = 0.1 + 0.2, .targets = 32768, .seconds = 0.414};
+  const EvalReport report{
+      .step = 100, .loss = 0.1 + 0.2, .counted = "targets", .weight = 32768, .seconds = 0.414};
   EXPECT_EQ(eval_line(report), "eval after step 100 | loss 0.3000 | 32768 targets in 0.41 s");
   EXPECT_EQ(
       eval_json(report),

@@ -89,7 +89,7 @@ class Faults(EngineTest):
         err0, err1 = self.finish(ranks[0], 76)[1], self.finish(ranks[1], 70)[1]
         self.assertRegex(
             self.cause(err1),
-            r"^trainer: rank 1: out of memory with --accumulation 1 \(6 sequences in a pass\); 2 or --recompute takes "
+            r"^trainer: rank 1: out of memory with --accumulation 1 \(6 samples in a pass\); 2 or --recompute takes "
             r"less: .*can't allocate memory",
         )
         self.assertRegex(

@@ -97,8 +97,10 @@ class ThreadRank final : public Communicator {
 
   CommVolume volume() const override { return volume_; }
   std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>&,
-                                            std::span<const std::string>) override {
-    return nullptr;
+                                            std::span<const std::string>,
+                                            bool leaves_unused) override {
+    TORCH_CHECK(world_size() == 1, "the Reducer needs a process group");
+    return make_single_communicator()->synchronise({}, {}, leaves_unused);
   }
   void check_peers(const std::string&) override {}
   void finish() noexcept override {}

@@ -5,10 +5,10 @@
 #include <numeric>
 #include <random>
 
-#include "trainer/models/gpt2_config.h"
 #include "trainer/train/zero/exact_squares.h"
 #include "trainer/train/zero/zero_schedule.h"
 #include "trainer/values/flat_layout.h"
+#include "trainer/workloads/gpt2/gpt2_config.h"
 
 namespace tj::trainer {
 namespace {

@@ -1,4 +1,6 @@
 #include "trainer/train/zero/zero.h"
+#include "tests/trainer/engine/gpt2_run.h"
+#include "tests/trainer/engine/whole_state.h"
 
 #include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
@@ -10,7 +12,6 @@
 
 #include "tests/trainer/engine/thread_ranks.h"
 #include "trainer/train/learner.h"
-#include "trainer/train/plan_workload.h"
 #include "trainer/watch/phase_clock.h"
 
 namespace tj::trainer {
@@ -89,23 +90,24 @@ TEST(CountingAllocator, gives_raw_blocks_as_some_kernels_of_torch_ask_for_them) 
 
 constexpr double kLr = 1e-2;
 
-TrainPlan plan_of(Flags flags, int world_size) {
+Gpt2Run run_of(Flags flags, int world_size) {
   flags.insert({{"--data", "/text"}, {"--out", "/out"}, {"--threads", "1"}});
-  auto plan = make_plan(flags, world_size);
-  TORCH_CHECK(plan, plan ? "" : describe(plan.error()));
-  TORCH_CHECK(settle_vocabulary(*plan, 256), "the vocabulary");
-  return *plan;
+  auto run = gpt2_run(flags, world_size);
+  TORCH_CHECK(run, run ? "" : describe(run.error()));
+  return std::move(*run);
 }
 
 /// [batch, context + 1], the same for every run.
-at::Tensor tokens_of(const TrainPlan& plan, std::int64_t step) {
+at::Tensor tokens_of(const Gpt2Run& run, std::int64_t step) {
   auto generator = at::detail::createCPUGenerator(static_cast<std::uint64_t>(step) + 5);
-  return torch::randint(0, 40, {plan.batch_size, plan.model.context + 1}, generator, torch::kInt64);
+  return torch::randint(0, 40, {run.plan.batch_size, run.workload.config().context + 1}, generator,
+                        torch::kInt64);
 }
 
-double train_step(Learner& learner, const TrainPlan& plan, int rank, std::int64_t step) {
-  const auto tokens = tokens_of(plan, step);
-  const auto targets = plan.batch_size * plan.model.context;
+double train_step(Learner& learner, const Gpt2Run& run, int rank, std::int64_t step) {
+  const auto& plan = run.plan;
+  const auto tokens = tokens_of(run, step);
+  const auto targets = plan.batch_size * run.workload.config().context;
   for (std::int64_t pass = 0; pass < plan.accumulation; ++pass) {
     const auto first = (rank * plan.accumulation + pass) * plan.micro_batch;
     learner.pass({tokens.narrow(0, first, plan.micro_batch)}, step * plan.batch_size + first,
@@ -116,41 +118,22 @@ double train_step(Learner& learner, const TrainPlan& plan, int rank, std::int64_
   return outcome.loss;
 }
 
-using Tensors = std::map<std::string, at::Tensor>;
-
 struct Trained {
   std::vector<double> losses;
   Tensors state;  // whole, flat: weights, moments and averages
 };
 
-/// Puts this rank's part of each tensor where it belongs.
-void collect(const std::vector<NamedTensor>& tensors, const std::string& prefix, int rank,
-             Tensors& wholes) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  for (const auto& named : tensors) {
-    std::int64_t size = 1;
-    for (const auto extent : named.shape) size *= extent;
-    auto& whole = wholes.try_emplace(prefix + named.name, torch::zeros({size})).first->second;
-    if (!named.tensor.defined()) continue;
-    const auto own = named.tensor.detach().reshape({-1});
-    const auto part =
-        named.parts.empty() ? ElementRange{0, size} : named.parts[static_cast<std::size_t>(rank)];
-    whole.narrow(0, part.begin, part.size()).copy_(own);
-  }
-}
-
 constexpr std::int64_t kSteps = 4;
 
 Trained train(const Flags& flags, int world_size) {
-  const auto plan = plan_of(flags, world_size);
+  const auto run = run_of(flags, world_size);
   Trained trained;
   on_ranks(world_size, [&](Communicator& communicator) {
     PhaseClock clock;
-    Learner learner(plan, workload_of(plan), communicator, clock);
+    Learner learner(run.plan, run.workload, communicator, clock);
     learner.begin();
     for (std::int64_t step = 0; step < kSteps; ++step) {
-      const double loss = train_step(learner, plan, communicator.rank(), step);
+      const double loss = train_step(learner, run, communicator.rank(), step);
       if (communicator.rank() == 0) trained.losses.push_back(loss);
     }
     const auto state = learner.state();
@@ -248,18 +231,18 @@ Measured measure(const Flags& more, int ranks) {
               {"--seq-len", "32"},
               {"--batch-size", "8"}};
   flags.insert(more.begin(), more.end());
-  const auto plan = plan_of(flags, ranks);
-  const auto parameters = static_cast<double>(parameter_count(plan.model));
+  const auto run = run_of(flags, ranks);
+  const auto parameters = static_cast<double>(parameter_count(run.workload.config()));
   Measured measured;
   std::barrier everybody(ranks);
   const auto before = counting_allocator().live_bytes();
   on_ranks(ranks, [&](Communicator& communicator) {
     PhaseClock clock;
-    Learner learner(plan, workload_of(plan), communicator, clock);
+    Learner learner(run.plan, run.workload, communicator, clock);
     learner.begin();
-    train_step(learner, plan, communicator.rank(), 0);
+    train_step(learner, run, communicator.rank(), 0);
     const auto sent = communicator.volume().elements_sent;
-    train_step(learner, plan, communicator.rank(), 1);
+    train_step(learner, run, communicator.rank(), 1);
     everybody.arrive_and_wait();
     if (communicator.rank() == 0) {
       const double live = static_cast<double>(counting_allocator().live_bytes() - before);
@@ -305,7 +288,7 @@ struct Chain {
   std::vector<TensorSpec> specs{{"a", {kWidth, kWidth}},
                                 {"b", {kWidth, kWidth}},
                                 {"c", {kWidth, kWidth}},
-                                {"frozen", {kWidth}}};
+                                {"frozen", {kWidth}, {}, TensorKind::frozen}};
   std::vector<at::Tensor> initial;
   Chain() {
     auto generator = at::detail::createCPUGenerator(3);
@@ -335,7 +318,7 @@ std::vector<at::Tensor> trained_whole(const Chain& chain, int ranks, std::int64_
   for (const auto& tensor : chain.initial) tensors.push_back(tensor.clone());
   const std::vector<at::Tensor> trained(tensors.begin(), tensors.begin() + 3);
   for (const auto& tensor : trained) tensor.requires_grad_(true);
-  AdamW optimizer(trained, {}, std::vector<UpdateRule>(3));
+  AdamW optimizer(trained, std::vector<UpdateRule>(3));
   for (std::int64_t step = 0; step < steps; ++step) {
     for (const auto& tensor : trained) tensor.mutable_grad() = torch::zeros_like(tensor);
     for (int rank = 0; rank < ranks; ++rank) loss_of(tensors, nullptr, rank, step).backward();
@@ -353,11 +336,9 @@ TEST(Zero, a_rank_that_leaves_out_a_block_holds_nobody_up) {
     Tensors got;
     on_ranks(kRanks, [&](Communicator& communicator) {
       Zero zero({.tensors = chain.specs,
-                 .is_frozen = {false, false, false, true},
                  .blocks = {{.tensors = {3, 0}}, {.tensors = {1}}, {.tensors = {2}}},
                  .rules = std::vector<UpdateRule>(4),
                  .options = {.stage = stage},
-                 .optimizer = {},
                  .kind = {.stage = stage}},
                 communicator);
       std::vector<at::Tensor> tensors;
@@ -386,11 +367,9 @@ TEST(Zero, blocks_out_of_order_are_refused) {
   const Chain chain;
   const auto alone = make_single_communicator();
   Zero zero({.tensors = {chain.specs[0], chain.specs[1]},
-             .is_frozen = {},
              .blocks = {{.tensors = {0}}, {.tensors = {1}}},
              .rules = std::vector<UpdateRule>(2),
              .options = {.stage = 3},
-             .optimizer = {},
              .kind = {.stage = 3}},
             *alone);
   zero.begin();

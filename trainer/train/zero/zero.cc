@@ -14,12 +14,6 @@ namespace {
 /// So many reductions may be under way; each has its buffers.
 constexpr std::size_t kReducingMax = 2;
 
-std::int64_t size_of(const TensorSpec& spec) {
-  std::int64_t size = 1;
-  for (const auto extent : spec.shape) size *= extent;
-  return size;
-}
-
 struct TakeGradient final : torch::autograd::PostAccumulateGradHook {
   TakeGradient(ZeroUnit& of, std::size_t index) : unit(of), member(index) {}
   void operator()(const at::Tensor&) override { unit.take_gradient(member); }
@@ -32,11 +26,11 @@ struct TakeGradient final : torch::autograd::PostAccumulateGradHook {
 Zero::Zero(ZeroInputs inputs, Communicator& communicator)
     : inputs_(std::move(inputs)), comm_(communicator), homes_(inputs_.tensors.size()) {
   const auto is_frozen = [&](std::size_t tensor) {
-    return !inputs_.is_frozen.empty() && inputs_.is_frozen[tensor];
+    return inputs_.tensors[tensor].kind != TensorKind::trained;
   };
   std::vector<std::int64_t> sizes;
   for (std::size_t tensor = 0; tensor < inputs_.tensors.size(); ++tensor)
-    sizes.push_back(is_frozen(tensor) ? 0 : size_of(inputs_.tensors[tensor]));
+    sizes.push_back(is_frozen(tensor) ? 0 : element_count(inputs_.tensors[tensor]));
   const auto plans = plan_units(sizes, inputs_.blocks, inputs_.options);
   steps_ = plan_steps(plans, inputs_.blocks, inputs_.options);
   units_.reserve(plans.size());  // hooks point at them
@@ -50,7 +44,7 @@ Zero::Zero(ZeroInputs inputs, Communicator& communicator)
       rules.push_back(inputs_.rules[tensor]);
     }
     units_.emplace_back(std::move(members), plan.is_whole, inputs_.kind, comm_);
-    units_.back().make_optimizer(inputs_.optimizer, rules, inputs_.has_averages);
+    units_.back().make_optimizer(rules, inputs_.has_averages);
   }
 }
 

@@ -7,22 +7,20 @@
 #include <span>
 
 #include "trainer/checkpoint/training_state.h"
-#include "trainer/train/parameter_groups.h"
 #include "trainer/train/shard_tree.h"
 #include "trainer/train/zero/zero_schedule.h"
 #include "trainer/train/zero/zero_unit.h"
 #include "trainer/workload/block_hooks.h"
+#include "trainer/workload/parameter_groups.h"
 #include "trainer/workload/tensor_spec.h"
 
 namespace tj::trainer {
 
 struct ZeroInputs {
   std::vector<TensorSpec> tensors;
-  std::vector<bool> is_frozen;  // empty: none; a frozen tensor is whole on all ranks
   std::vector<ModelBlock> blocks;
   std::vector<UpdateRule> rules;  // of each tensor
   ZeroOptions options;            // of stage 1 and above
-  AdamWOptions optimizer;
   ZeroKind kind;
   bool is_deterministic = false;  // gradients are summed along the tree of logical shards
   bool has_averages = false;

@@ -90,8 +90,7 @@ void ZeroUnit::place(std::size_t member, const at::Tensor& initial) {
   if (is_whole_) window(whole_, layout_.offset(member), {members_[member].size}).copy_(flat);
 }
 
-void ZeroUnit::make_optimizer(const AdamWOptions& options, const std::vector<UpdateRule>& rules,
-                              bool has_averages) {
+void ZeroUnit::make_optimizer(const std::vector<UpdateRule>& rules, bool has_averages) {
   std::vector<at::Tensor> parts;
   std::vector<UpdateRule> rules_of_parts;
   for (std::size_t member = 0; member < members_.size(); ++member) {
@@ -101,7 +100,7 @@ void ZeroUnit::make_optimizer(const AdamWOptions& options, const std::vector<Upd
     rules_of_parts.push_back(rules[member]);
     if (has_averages) averages_.push_back(pieces_[member].clone());
   }
-  optimizer_ = std::make_unique<AdamW>(parts, options, rules_of_parts);
+  optimizer_ = std::make_unique<AdamW>(parts, rules_of_parts);
 }
 
 void ZeroUnit::begin_gather() {

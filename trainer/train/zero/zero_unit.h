@@ -43,8 +43,7 @@ class ZeroUnit {
   /// average begins there too.
   void place(std::size_t member, const at::Tensor& initial);
   /// Moments and, with `has_averages`, averages: all of them shards. One rule for each member.
-  void make_optimizer(const AdamWOptions& options, const std::vector<UpdateRule>& rules,
-                      bool has_averages);
+  void make_optimizer(const std::vector<UpdateRule>& rules, bool has_averages);
 
   // Weights.
   void begin_gather();

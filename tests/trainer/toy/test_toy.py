@@ -1,0 +1,133 @@
+"""The smallest workload, through the same `trainer train` as all others: what the seam promises, shown without GPT-2."""
+
+import json
+import math
+import os
+import pathlib
+import random
+import shutil
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+sys.path[:0] = [str(HERE.parent), str(ROOT / "tests" / "docs")]
+import console  # noqa: E402
+import markdown  # noqa: E402
+from processes import ProcessTest, environment_of_a_program  # noqa: E402
+
+TRAINER = os.environ.get("TJ_TRAINER", "")
+WEIGHTS, BIAS = (2.0, -1.0, 0.5), 3.0
+
+
+def line_of(rng):
+    features = [rng.uniform(-1, 1) for _ in WEIGHTS]
+    target = BIAS + sum(weight * feature for weight, feature in zip(WEIGHTS, features, strict=True))
+    return ",".join(f"{number:.6f}" for number in [*features, target])
+
+
+class Toy(ProcessTest):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tj-toy-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        rng = random.Random(1)
+        self.data = self.folder / "rows.csv"
+        self.data.write_text("\n".join(line_of(rng) for _ in range(203)) + "\n")
+
+    def train(self, out, *flags, ranks=1, code=0):
+        command = [TRAINER, "launch", "--nproc", str(ranks), "--", TRAINER, "train", "--model", "toy"]
+        command += ["--data", self.data, "--out", self.folder / out, "--log-dir", "off", "--tensorboard", "off", *flags]
+        environment = environment_of_a_program("TMPDIR")
+        return self.finish(self.spawn(list(map(str, command)), environment), code)
+
+    def metrics(self, out):
+        lines = (self.folder / out / "metrics.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+    def losses(self, out):
+        return {line["step"]: line["loss"] for line in self.metrics(out) if "loss" in line}
+
+    def test_it_learns_on_any_number_of_ranks_at_each_stage_with_the_same_bits(self):
+        flags = ("--deterministic", "--batch-size", "16", "--steps", "40", "--accumulation", "2")
+        self.train("alone", *flags)
+        wanted = self.losses("alone")
+        self.assertLess(wanted[40], wanted[1] / 4)
+        for ranks in (1, 2, 4):
+            for stage in range(4):
+                out = f"{ranks}-{stage}"
+                self.train(out, *flags, "--zero", stage, ranks=ranks)
+                self.assertEqual(self.losses(out), wanted, f"{ranks} ranks, stage {stage}")
+
+    def test_overlapped_training_agrees_within_rounding(self):
+        self.train("alone")
+        for ranks, stage in ((2, 0), (4, 0), (2, 2), (4, 3)):
+            out = f"{ranks}-{stage}"
+            self.train(out, "--zero", stage, ranks=ranks)
+            for step, loss in self.losses("alone").items():
+                self.assertAlmostEqual(self.losses(out)[step], loss, delta=1e-4 * (1 + loss))
+
+    def test_a_resumed_run_has_the_bits_of_one_that_went_through(self):
+        for ranks, stage in ((1, 0), (2, 0), (2, 3)):
+            whole, parts = f"whole-{ranks}-{stage}", f"parts-{ranks}-{stage}"
+            flags = ("--zero", stage, "--save-every", "10", "--keep", "0", "--min-lr", "0.01", "--warmup-steps", "2")
+            self.train(whole, *flags, ranks=ranks)
+            shutil.copytree(self.folder / whole / "step-000020", self.folder / parts / "step-000020")
+            self.train(parts, *flags, "--resume", ranks=ranks)
+            later = {step: loss for step, loss in self.losses(whole).items() if step > 20}
+            self.assertEqual(self.losses(parts), later)
+
+    def test_the_metric_is_one_of_all_ranks_in_lines_and_files(self):
+        rng = random.Random(2)
+        held_out = self.folder / "eval.csv"
+        held_out.write_text("\n".join(line_of(rng) for _ in range(64)) + "\n")
+        said, _ = self.train("out", "--eval-data", held_out, "--eval-batches", "8", ranks=2)
+        steps = [line for line in self.metrics("out") if "loss" in line]
+        for step in steps:
+            self.assertAlmostEqual(step["rmse"], math.sqrt(step["loss"]), places=9)
+            self.assertGreater(step["samples_per_second"], 0)
+        (evaluated,) = [line for line in self.metrics("out") if line.get("event") == "eval"]
+        self.assertEqual(evaluated["samples"], 64)
+        self.assertAlmostEqual(evaluated["eval_rmse"], math.sqrt(evaluated["eval_loss"]), places=9)
+        self.assertRegex(said, r"step 50/50 \| loss \d+\.\d{4} \| RMSE \d+\.\d{4} \| lr \S+ \| \d+ samples/s \|")
+        self.assertRegex(said, r"eval after step 50 \| loss \d+\.\d{4} \| RMSE \d+\.\d{4} \| 64 samples in")
+
+    def test_what_it_can_not_use_is_named(self):
+        self.data.write_text("1,2,3\n1,two,3\n")
+        _, err = self.train("out", code=65)
+        self.assertIn(f"--data {self.data}: line 2 has no number: two", err)
+        self.data.write_text("1,2,3\n")
+        _, err = self.train("out", "--spread", "wide", code=78)
+        self.assertIn('--spread: is "wide"; it must be a number from 0 to 10', err)
+        _, err = self.train("out", "--layers", "2", code=64)
+        self.assertIn("--layers", err)
+        _, err = self.train("out", "--init-from", "weights", code=65)
+        self.assertIn("this model does not begin with weights of other files", err)
+
+    def test_the_walk_through_is_made_of_this_program_and_shows_what_it_prints(self):
+        fences = markdown.fences((ROOT / "docs" / "adding-a-workload.md").read_text())
+        program = (HERE / "toy.cc").read_text()
+        pieces = [fence for fence in fences if fence.info == "cpp"]
+        self.assertGreater(len(pieces), 5)
+        for piece in pieces:
+            self.assertIn(piece.text.rstrip(), program, f"line {piece.line}")
+        environment = environment_of_a_program("TMPDIR")
+        environment["PATH"] = f"{pathlib.Path(TRAINER).parent}:{environment['PATH']}"
+        blocks = [fence for fence in fences if fence.info == "console"]
+        self.assertEqual(len(blocks), 1)
+        for command, expected in console.steps(blocks[0].text):
+            printed = console.run(command, self.folder, environment)
+            self.assertTrue(console.matches(expected, printed), printed)
+
+    def test_a_checkpoint_of_another_model_is_refused(self):
+        self.train("out")
+        text = self.folder / "text"
+        text.mkdir()
+        (text / "a.txt").write_text("the quick brown fox jumps over the lazy dog. " * 100)
+        self.data = text
+        _, err = self.train("out", "--model", "gpt2-nano", "--resume", code=78)
+        self.assertIn("is of another kind of model", err)
+
+
+if __name__ == "__main__":
+    unittest.main()

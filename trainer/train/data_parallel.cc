@@ -1,0 +1,250 @@
+#include "trainer/train/data_parallel.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+
+#include "trainer/comm/gradient_watch.h"
+#include "trainer/train/adamw.h"
+#include "trainer/train/gradients.h"
+#include "trainer/train/zero/zero.h"
+#include "trainer/workload/initial_tensor.h"
+
+namespace tj::trainer {
+namespace {
+
+std::vector<UpdateRule> rules_of(const TrainPlan& plan, const Workload& workload) {
+  auto rules = update_rules_of(plan, workload);
+  TORCH_CHECK(rules, "a plan is made with groups that match");
+  return std::move(*rules);
+}
+
+/// Each rank has everything; the gradients differ until they are summed.
+class Replicas : public DataParallel {
+ public:
+  Replicas(const TrainPlan& plan, const Workload& workload) : plan_(plan) {
+    const auto tensors = workload.tensors();
+    const auto rules = rules_of(plan, workload);
+    for (std::size_t index = 0; index < tensors.size(); ++index) {
+      if (tensors[index].kind != TensorKind::trained) continue;
+      names_.push_back(tensors[index].name);
+      rules_.push_back(rules[index]);
+    }
+  }
+
+  void adopt(const std::vector<at::Tensor>& trained) override {
+    parameters_ = trained;
+    optimizer_ = std::make_unique<AdamW>(parameters_, rules_);
+    if (plan_.ema_decay == 0) return;
+    for (const auto& parameter : parameters_) averages_.push_back(parameter.detach().clone());
+  }
+
+  bool unscale(double scale) override { return unscale_gradients(gradients(), scale); }
+
+  void update(double lr) override {
+    optimizer_->step(lr);
+    if (!averages_.empty()) update_averages(averages_, parameters_, plan_.ema_decay);
+  }
+
+  bool is_finite_here() const override {
+    return std::ranges::all_of(parameters_, [](const at::Tensor& parameter) {
+      return at::isfinite(parameter.detach()).all().item<bool>();
+    });
+  }
+
+  StateTensors state() const override {
+    StateTensors state;
+    append_tensors(state.model, names_, parameters_);
+    append_tensors(state.optimizer, names_, optimizer_->first_moments(), "exp_avg.");
+    append_tensors(state.optimizer, names_, optimizer_->second_moments(), "exp_avg_sq.");
+    if (plan_.ema_decay > 0) append_tensors(state.ema, names_, averages_);
+    return state;
+  }
+
+  std::int64_t optimizer_steps() const override { return optimizer_->step_count(); }
+  void set_optimizer_steps(std::int64_t steps) override { optimizer_->set_step_count(steps); }
+
+  std::int64_t held_bytes() const override {
+    auto all = gradients();
+    for (const auto* const list :
+         {&parameters_, &optimizer_->first_moments(), &optimizer_->second_moments(), &averages_})
+      all.insert(all.end(), list->begin(), list->end());
+    return distinct_bytes(all);
+  }
+
+ protected:
+  std::vector<at::Tensor> gradients() const {
+    std::vector<at::Tensor> all;
+    for (const auto& parameter : parameters_) all.push_back(parameter.grad());
+    return all;
+  }
+
+  const TrainPlan& plan_;
+  std::vector<std::string> names_;
+  std::vector<at::Tensor> parameters_;
+
+ private:
+  std::vector<UpdateRule> rules_;
+  std::unique_ptr<AdamW> optimizer_;
+  std::vector<at::Tensor> averages_;
+};
+
+/// Gradients are all-reduced bucket by bucket, as backward makes them.
+class OverlappedReplicas final : public Replicas {
+ public:
+  OverlappedReplicas(const TrainPlan& plan, const Workload& workload, Communicator& communicator,
+                     PhaseClock& clock)
+      : Replicas(plan, workload),
+        comm_(communicator),
+        clock_(clock),
+        leaves_unused_(workload.may_leave_tensors_unused()) {}
+
+  void begin() override {
+    if (comm_.world_size() > 1) watch_.emplace(parameters_, clock_);
+    sync_ = comm_.synchronise(parameters_, names_, leaves_unused_);
+  }
+
+  void begin_pass(bool is_last) override {
+    if (is_last) sync_->before_last_pass();
+  }
+
+  void backward(const at::Tensor& loss, double factor, bool is_last) override {
+    // The sync takes the mean over the ranks; what is wanted is the sum.
+    auto scaled = loss * (factor * comm_.world_size());
+    // A pass in which nothing was trained takes its part in the reduction all the same.
+    if (!scaled.requires_grad()) scaled = scaled + parameters_.front().sum() * 0;
+    if (is_last) sync_->before_backward(scaled);
+    try {
+      std::optional<GradientWatch::Pass> watched;
+      if (watch_) watched.emplace(*watch_, is_last);
+      scaled.backward();
+    } catch (const std::exception& failure) {
+      comm_.check_peers(failure.what());
+      throw;
+    }
+  }
+
+  void finish_gradients() override {
+    if (!leaves_unused_) return;
+    for (const auto& parameter : parameters_)
+      if (!parameter.grad().defined()) parameter.mutable_grad() = torch::zeros_like(parameter);
+  }
+
+  double clip(double norm_max) override { return clip_gradients(gradients(), norm_max); }
+
+  void clear() override {
+    if (comm_.world_size() == 1) {
+      // The next backward then puts its results there, instead of adding them to zeros.
+      for (const auto& parameter : parameters_) parameter.mutable_grad().reset();
+    } else {
+      // In place: the gradients are windows on the buckets of the Reducer.
+      at::_foreach_zero_(gradients());
+    }
+  }
+
+ private:
+  Communicator& comm_;
+  PhaseClock& clock_;
+  bool leaves_unused_;
+  std::optional<GradientWatch> watch_;  // where there are ranks to wait for
+  std::unique_ptr<GradientSync> sync_;
+};
+
+/// Gradients are summed in an order that does not depend on the number of ranks.
+class TreeReplicas final : public Replicas {
+ public:
+  TreeReplicas(const TrainPlan& plan, const Workload& workload, Communicator& communicator)
+      : Replicas(plan, workload), comm_(communicator) {}
+
+  void begin() override { tree_.emplace(parameters_); }
+  void begin_pass(bool) override {}
+  void backward(const at::Tensor& loss, double factor, bool) override {
+    if (loss.requires_grad()) (loss * factor).backward();
+  }
+  ShardTree* tree() override { return &*tree_; }
+  void finish_gradients() override { tree_->sum(comm_); }
+  double clip(double norm_max) override { return clip_gradients_exactly(gradients(), norm_max); }
+  void clear() override {}  // each shard begins with zeros anyway
+
+ private:
+  Communicator& comm_;
+  std::optional<ShardTree> tree_;
+};
+
+at::ScalarType type_of(Precision precision) {
+  if (precision == Precision::fp32) return at::kFloat;
+  return precision == Precision::bf16 ? at::kBFloat16 : at::kHalf;
+}
+
+/// Under ZeRO the weights the model computes with are of the precision of the passes, and the
+/// float32 ones are sharded. Not so where the bits must be those of stage 0.
+ZeroKind kind_of(const TrainPlan& plan) {
+  const bool is_deterministic = plan.logical_shards > 0;
+  ZeroKind kind{.stage = plan.zero.stage, .device = device_of(plan.gpu)};
+  if (is_deterministic) return kind;
+  kind.weights = type_of(plan.precision);
+  // Sums over passes need more than the eight bits of a bfloat16, and fp16 more range.
+  if (plan.precision == Precision::bf16 && plan.accumulation == 1) kind.gradients = kind.weights;
+  return kind;
+}
+
+/// Each rank has its shards of it all.
+class ShardedReplicas final : public DataParallel {
+ public:
+  ShardedReplicas(const TrainPlan& plan, const Workload& workload, Communicator& communicator)
+      : plan_(plan),
+        zero_({.tensors = workload.tensors(),
+               .blocks = workload.blocks(),
+               .rules = rules_of(plan, workload),
+               .options = plan.zero,
+               .kind = kind_of(plan),
+               .is_deterministic = plan.logical_shards > 0,
+               .has_averages = plan.ema_decay > 0},
+              communicator) {}
+
+  ModelKeeper keeper() override {
+    return {.place = [this](std::size_t index,
+                            const at::Tensor& initial) { return zero_.place(index, initial); },
+            .hooks = &zero_};
+  }
+  void adopt(const std::vector<at::Tensor>& trained) override { parameters_ = trained; }
+  void begin() override { zero_.begin(); }
+  void begin_pass(bool is_last) override { zero_.begin_pass(is_last); }
+  void backward(const at::Tensor& loss, double factor, bool) override {
+    if (loss.requires_grad()) (loss * factor).backward();
+    zero_.end_pass();
+  }
+  void end_forward() override { zero_.end_forward(); }
+  ShardTree* tree() override { return zero_.shard_tree(); }
+  void finish_gradients() override { zero_.finish_gradients(); }
+  bool unscale(double scale) override { return zero_.unscale(scale); }
+  double clip(double norm_max) override { return zero_.clip(norm_max); }
+  void update(double lr) override { zero_.update(lr, plan_.ema_decay); }
+  void clear() override { zero_.clear(); }
+  bool is_finite_here() const override {
+    if (plan_.zero.stage == 3) return true;  // between two passes no block has its weights
+    return std::ranges::all_of(parameters_, [](const at::Tensor& parameter) {
+      return at::isfinite(parameter.detach()).all().item<bool>();
+    });
+  }
+  StateTensors state() const override { return zero_.state(); }
+  std::int64_t optimizer_steps() const override { return zero_.step_count(); }
+  void set_optimizer_steps(std::int64_t steps) override { zero_.set_step_count(steps); }
+  std::int64_t held_bytes() const override { return zero_.held_bytes(); }
+
+ private:
+  const TrainPlan& plan_;
+  Zero zero_;
+  std::vector<at::Tensor> parameters_;
+};
+
+}  // namespace
+
+std::unique_ptr<DataParallel> make_data_parallel(const TrainPlan& plan, const Workload& workload,
+                                                 Communicator& communicator, PhaseClock& clock) {
+  if (plan.zero.stage > 0) return std::make_unique<ShardedReplicas>(plan, workload, communicator);
+  if (plan.logical_shards > 0) return std::make_unique<TreeReplicas>(plan, workload, communicator);
+  return std::make_unique<OverlappedReplicas>(plan, workload, communicator, clock);
+}
+
+}  // namespace tj::trainer

@@ -1,0 +1,65 @@
+// Where the weights, gradients and moments of a run live, and how they become the same on all
+// ranks. Three ways: replicas whose gradients are all-reduced while backward runs, replicas whose
+// gradients are summed along a tree of logical shards, and ZeRO. Includes torch.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+#include "trainer/checkpoint/training_state.h"
+#include "trainer/comm/communicator.h"
+#include "trainer/train/plan.h"
+#include "trainer/train/shard_tree.h"
+#include "trainer/watch/phase_clock.h"
+#include "trainer/workload/model.h"
+
+namespace tj::trainer {
+
+class DataParallel {
+ public:
+  virtual ~DataParallel() = default;
+
+  /// For the model that is to be made.
+  virtual ModelKeeper keeper() { return {}; }
+  /// The model's trained tensors, in order.
+  virtual void adopt(const std::vector<at::Tensor>& trained) = 0;
+  /// Once the state is what training begins with, the same on all ranks.
+  virtual void begin() = 0;
+
+  /// Before each forward. The gradients of the last pass of an optimizer step complete the sum.
+  virtual void begin_pass(bool is_last) = 0;
+  /// The backward of a pass: adds the gradients of `loss` times `factor`. A trained tensor that
+  /// gets none counts as zero.
+  virtual void backward(const at::Tensor& loss, double factor, bool is_last) = 0;
+  /// In place of it, where none follows.
+  virtual void end_forward() {}
+  /// Where the gradients of logical shards are added up; null unless the plan is deterministic.
+  virtual ShardTree* tree() { return nullptr; }
+
+  // Collective, after the last pass, in this order.
+  virtual void finish_gradients() = 0;
+  /// Divides the gradients by `scale`. False when any value of any rank was not finite.
+  virtual bool unscale(double scale) = 0;
+  /// The L2 norm over all gradients, which are clipped to `norm_max`; 0: they are not.
+  virtual double clip(double norm_max) = 0;
+  virtual void update(double lr) = 0;
+  /// After an update or what came instead of it: gradients begin again.
+  virtual void clear() = 0;
+
+  /// Whether the weights that this rank holds between two steps are finite.
+  virtual bool is_finite_here() const = 0;
+  /// Of the trained tensors; shares its memory with the run.
+  virtual StateTensors state() const = 0;
+  /// How many updates the moments stand for.
+  virtual std::int64_t optimizer_steps() const = 0;
+  virtual void set_optimizer_steps(std::int64_t steps) = 0;
+  /// Bytes of weights, gradients, moments and averages that this rank holds now.
+  virtual std::int64_t held_bytes() const = 0;
+};
+
+/// By the plan. All arguments outlive it.
+std::unique_ptr<DataParallel> make_data_parallel(const TrainPlan& plan, const Workload& workload,
+                                                 Communicator& communicator, PhaseClock& clock);
+
+}  // namespace tj::trainer

@@ -1,0 +1,32 @@
+// What `trainer-engine` does by its first argument.
+#include <c10/util/Logging.h>
+#include <unistd.h>
+
+#include <string_view>
+
+#include "contract/launch_env.h"
+#include "trainer/check/engine_part.h"
+#include "trainer/train/engine.h"
+
+namespace tj::trainer {
+namespace {
+
+/// c10d writes a stack for each answer that the store of a lost rank 0 still owes, on any thread:
+/// at times below the last line, which is the cause. TORCH_CPP_LOG_LEVEL brings it back.
+void silence_warnings_of_torch() {
+  if (!process_env("TORCH_CPP_LOG_LEVEL")) FLAGS_caffe2_log_level = c10::GLOG_ERROR;
+}
+
+}  // namespace
+
+void engine_main(int argc, const char* const* argv, Registry registry) {
+  const std::string_view command = argc > 1 ? argv[1] : "";
+  const int skipped = command == "train" ? 1 : 0;
+  silence_warnings_of_torch();
+  // Everything said is written, and everything saved is on the disk: static destructors could only
+  // be slow. A run that met its other ranks has ended in end_process() already.
+  ::_exit(command == "check" ? run_check_engine()
+                             : run_engine(argc - skipped, argv + skipped, registry));
+}
+
+}  // namespace tj::trainer

@@ -1,0 +1,28 @@
+// How a model is to be made.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "trainer/workload/block_hooks.h"
+#include "trainer/workload/precision.h"
+
+namespace tj::trainer {
+
+/// How the passes are computed. The weights are float32, unless they are kept elsewhere.
+struct ModelOptions {
+  std::uint64_t seed = 0;  // of the initial weights, and of all that is drawn in a pass
+  Precision precision = Precision::fp32;  // of matrix products and attention
+  bool recompute = false;  // keep a block's input alone, and run it again in backward
+  std::optional<int> gpu;  // CUDA's index of the device that holds the weights; absent: the CPU
+};
+
+/// Where the weights are when they are not simply the model's own.
+struct ModelKeeper {
+  /// Takes the initial value of tensor `index`, and returns the tensor to compute with: of its
+  /// shape, float32 or the precision of the passes.
+  std::function<at::Tensor(std::size_t index, const at::Tensor& initial)> place;
+  BlockHooks* hooks = nullptr;  // of the workload's blocks(); outlives the model
+};
+
+}  // namespace tj::trainer

@@ -1,0 +1,44 @@
+#include "trainer/workload/workload.h"
+
+namespace tj::trainer {
+
+Result<void> Workload::read_init(const std::string& path) {
+  return Error{.code = Code::invalid,
+               .message = "this model does not begin with weights of other files",
+               .subject = path};
+}
+
+std::vector<ModelBlock> Workload::blocks() const {
+  ModelBlock whole;
+  for (std::size_t index = 0; index < tensors().size(); ++index) whole.tensors.push_back(index);
+  return {whole};
+}
+
+Result<TensorReader> Workload::open_initial_weights(const std::string& path) const {
+  return Error{.code = Code::invalid,
+               .message = "this model does not begin with weights of other files",
+               .subject = path};
+}
+
+std::int64_t trained_elements(const Workload& workload) {
+  std::int64_t elements = 0;
+  for (const auto& tensor : workload.tensors())
+    if (tensor.kind == TensorKind::trained) elements += element_count(tensor);
+  return elements;
+}
+
+Result<Choice> choose_workload(Registry registry, const std::optional<std::string>& model) {
+  if (!model) return Choice{&registry.front(), registry.front().presets.front()};
+  std::string names;
+  for (const auto& entry : registry) {
+    for (const auto& preset : entry.presets) {
+      if (preset.name == *model) return Choice{&entry, preset};
+      names += (names.empty() ? "" : ", ") + std::string(preset.name);
+    }
+  }
+  return Error{.code = Code::invalid,
+               .message = "is \"" + *model + "\"; it must be one of " + names,
+               .subject = "--model"};
+}
+
+}  // namespace tj::trainer

@@ -1,0 +1,209 @@
+// Shapes: B samples, T tokens, C width, H heads, V vocabulary.
+#include "trainer/workloads/gpt2/gpt2.h"
+
+#include <torch/torch.h>
+
+#include <ATen/Parallel.h>
+
+#include <cmath>
+
+#include "trainer/workload/autocast.h"
+#include "trainer/workload/draws.h"
+#include "trainer/workload/initial_tensor.h"
+#include "trainer/workloads/gpt2/gelu_kernel.h"
+#include "trainer/workloads/gpt2/head_loss.h"
+
+namespace tj::trainer {
+namespace {
+
+constexpr double kNormEps = 1e-5;
+
+/// The residual stream is float32, whatever type the weights are kept in.
+at::Tensor norm_of(const at::Tensor& x_BTC, const at::Tensor& weight, const at::Tensor& bias) {
+  return at::layer_norm(x_BTC, {x_BTC.size(-1)}, weight.to(at::kFloat), bias.to(at::kFloat),
+                        kNormEps);
+}
+
+/// x [B, T, in] times weight [in, out] plus bias: Hugging Face's Conv1D.
+at::Tensor conv1d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  const auto rows = x.reshape({-1, x.size(-1)});
+  return at::addmm(bias, rows, weight).view({x.size(0), x.size(1), weight.size(1)});
+}
+
+/// GELU of float32 by our own kernel, which is three times as fast as torch's.
+struct GeluTanh : torch::autograd::Function<GeluTanh> {
+  static constexpr std::int64_t kGrain = 16384;  // elements for which a thread is worth its start
+
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x) {
+    const auto input = x.contiguous();
+    auto y = at::empty_like(input);
+    at::parallel_for(0, y.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+      gelu_tanh(input.data_ptr<float>() + begin, y.data_ptr<float>() + begin, end - begin);
+    });
+    context->save_for_backward({input});
+    return y;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const auto x = context->get_saved_variables()[0];
+    const auto dy = gradients[0].contiguous();
+    auto dx = at::empty_like(x);
+    at::parallel_for(0, dx.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+      gelu_tanh_backward(x.data_ptr<float>() + begin, dy.data_ptr<float>() + begin,
+                         dx.data_ptr<float>() + begin, end - begin);
+    });
+    return {dx};
+  }
+};
+
+at::Tensor gelu_tanh_of(const at::Tensor& x) {
+  const bool has_kernel = x.device().is_cpu() && x.scalar_type() == at::kFloat;
+  return has_kernel ? GeluTanh::apply(x) : at::gelu(x, "tanh");
+}
+
+constexpr std::int64_t kNoTarget = -100;  // torch's own choice
+
+// Streams of the counter-based random numbers: one for each place that drops.
+constexpr std::uint32_t kEmbeddingStream = 0;
+std::uint32_t attention_stream(std::int64_t layer) {
+  return 1 + 2 * static_cast<std::uint32_t>(layer);
+}
+std::uint32_t mlp_stream(std::int64_t layer) { return 2 + 2 * static_cast<std::uint32_t>(layer); }
+
+}  // namespace
+
+/// A layer of which only the input is kept: backward runs it again (Chen et al. 2016: Training deep
+/// nets with sublinear memory cost). The parameters are inputs too, so that their gradients go the
+/// ordinary way.
+struct Gpt2::Recomputed : torch::autograd::Function<Gpt2::Recomputed> {
+  using Context = torch::autograd::AutogradContext;
+  static constexpr std::size_t kInputsBefore = 3;  // model, layer, first_sample
+  static constexpr std::int64_t kNoSample = -1;
+
+  static at::Tensor forward(Context* context, const Gpt2* model, std::int64_t index,
+                            std::int64_t first_sample, const at::Tensor& x,
+                            at::TensorList parameters) {
+    context->saved_data["model"] = reinterpret_cast<std::int64_t>(model);  // outlives the graph
+    context->saved_data["layer"] = index;
+    context->saved_data["sample"] = first_sample;
+    std::vector<at::Tensor> kept{x};
+    kept.insert(kept.end(), parameters.begin(), parameters.end());
+    context->save_for_backward(kept);
+    return model->layer(x, index, sample_of(first_sample));
+  }
+
+  static torch::autograd::variable_list backward(Context* context,
+                                                 torch::autograd::variable_list gradients) {
+    const auto* model = reinterpret_cast<const Gpt2*>(context->saved_data["model"].toInt());
+    auto inputs = context->get_saved_variables();
+    inputs[0] = inputs[0].detach().requires_grad_(true);
+    const at::AutoGradMode with_gradients(true);
+    const Autocast autocast(model->options_.precision, inputs[0].device().type());
+    const auto again = model->layer(inputs[0], context->saved_data["layer"].toInt(),
+                                    sample_of(context->saved_data["sample"].toInt()));
+    const auto wanted = torch::autograd::grad({again}, inputs, {gradients[0]});
+    torch::autograd::variable_list result(kInputsBefore);
+    result.insert(result.end(), wanted.begin(), wanted.end());
+    return result;
+  }
+
+  static std::optional<std::int64_t> sample_of(std::int64_t number) {
+    return number == kNoSample ? std::nullopt : std::optional(number);
+  }
+};
+
+Gpt2::Gpt2(const Gpt2Config& config, const Gpt2Training& training, const ModelOptions& options,
+           const ModelKeeper& keeper)
+    : config_(config),
+      training_(training),
+      options_(options),
+      hooks_(keeper.hooks),
+      parameters_(initial_tensors(gpt2_tensors(config), options, keeper)) {}
+
+Gpt2::~Gpt2() = default;
+
+at::Tensor Gpt2::dropped(const at::Tensor& x_BTC, std::uint32_t stream,
+                         std::optional<std::int64_t> first_sample) const {
+  if (training_.dropout == 0 || !first_sample) return x_BTC;
+  const auto mask =
+      draw_keep_mask({.seed = options_.seed, .purpose = stream, .first_sample = *first_sample},
+                     1.0 - training_.dropout, x_BTC.sizes(), x_BTC.device());
+  return x_BTC * mask.to(x_BTC.options());
+}
+
+at::Tensor Gpt2::layer(const at::Tensor& x_BTC, std::int64_t index,
+                       std::optional<std::int64_t> first_sample) const {
+  const auto first = kTensorsBeforeLayers + static_cast<std::size_t>(index) * kTensorsOfLayer;
+  const auto p = [&](std::size_t i) -> const at::Tensor& { return parameters_[first + i]; };
+  const auto samples = x_BTC.size(0);
+  const auto tokens = x_BTC.size(1);
+  const auto width = config_.width;
+  const auto by_head = [&](const at::Tensor& t) {
+    return t.view({samples, tokens, config_.heads, width / config_.heads}).transpose(1, 2);
+  };
+  const auto qkv = conv1d(norm_of(x_BTC, p(0), p(1)), p(2), p(3)).split(width, 2);
+  const auto mixed_BHTc =
+      at::scaled_dot_product_attention(by_head(qkv[0]), by_head(qkv[1]), by_head(qkv[2]), {},
+                                       /*dropout_p=*/0.0, /*is_causal=*/true);
+  const auto mixed_BTC = mixed_BHTc.transpose(1, 2).reshape({samples, tokens, width});
+  const auto attended =
+      x_BTC + dropped(conv1d(mixed_BTC, p(4), p(5)), attention_stream(index), first_sample);
+  const auto hidden = gelu_tanh_of(conv1d(norm_of(attended, p(6), p(7)), p(8), p(9)));
+  return attended + dropped(conv1d(hidden, p(10), p(11)), mlp_stream(index), first_sample);
+}
+
+at::Tensor Gpt2::embedded(const at::Tensor& inputs_BT,
+                          std::optional<std::int64_t> first_sample) const {
+  // As float32 before the lookup: so the gradient of a token that comes often is summed in it.
+  const auto wte_VC = parameters_[0].to(at::kFloat);
+  const auto wpe_TC = parameters_[1].narrow(0, 0, inputs_BT.size(1)).to(at::kFloat);
+  return dropped(at::embedding(wte_VC, inputs_BT) + wpe_TC, kEmbeddingStream, first_sample);
+}
+
+at::Tensor Gpt2::trunk(const at::Tensor& inputs_BT,
+                       std::optional<std::int64_t> first_sample) const {
+  auto x_BTC = in_block(hooks_, 0, [&] { return embedded(inputs_BT, first_sample); });
+  for (std::int64_t index = 0; index < config_.layers; ++index) {
+    x_BTC = in_block(hooks_, static_cast<std::size_t>(index) + 1, [&] {
+      if (!options_.recompute || !at::GradMode::is_enabled())
+        return layer(x_BTC, index, first_sample);
+      const auto first = kTensorsBeforeLayers + static_cast<std::size_t>(index) * kTensorsOfLayer;
+      return Recomputed::apply(this, index, first_sample.value_or(Recomputed::kNoSample), x_BTC,
+                               at::TensorList(parameters_).slice(first, kTensorsOfLayer));
+    });
+  }
+  return x_BTC;
+}
+
+at::Tensor Gpt2::last_norm(const at::Tensor& x_BTC) const {
+  const auto last = parameters_.size() - 2;
+  return norm_of(x_BTC, parameters_[last], parameters_[last + 1]);
+}
+
+at::Tensor Gpt2::logits(const at::Tensor& tokens) const {
+  const Autocast autocast(options_.precision, tokens.device().type());
+  return at::matmul(last_norm(trunk(tokens, {})), parameters_[0].t());
+}
+
+at::Tensor Gpt2::head_loss(const at::Tensor& x_BTC, const at::Tensor& targets) const {
+  const auto x_NC = last_norm(x_BTC).reshape({-1, config_.width});
+  const auto ignored = training_.ignored_token.value_or(kNoTarget);
+  // Below float32 the gradient of the logits needs the loss scale before it is rounded.
+  if (options_.precision == Precision::fp32)
+    return head_loss_sum(x_NC, parameters_[0], targets, ignored);
+  const auto logits = at::matmul(x_NC, parameters_[0].t());
+  return at::cross_entropy_loss(logits.to(at::kFloat), targets, {}, at::Reduction::Sum, ignored);
+}
+
+PassSums Gpt2::pass(const Batch& batch, std::optional<std::int64_t> first_sample) const {
+  const auto tokens = batch.at(0).to(at::kLong);
+  const auto context = tokens.size(1) - 1;
+  const auto targets = tokens.narrow(1, 1, context).reshape({-1});
+  const Autocast autocast(options_.precision, tokens.device().type());
+  const auto x_BTC = trunk(tokens.narrow(1, 0, context), first_sample);
+  const auto head = static_cast<std::size_t>(config_.layers) + 1;
+  return {.loss = in_block(hooks_, head, [&] { return head_loss(x_BTC, targets); }), .metrics = {}};
+}
+
+}  // namespace tj::trainer

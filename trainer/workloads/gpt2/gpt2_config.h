@@ -1,0 +1,40 @@
+// The shape of a GPT-2 and its named presets. Torch-free: sizes and names of all tensors follow
+// from it.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "trainer/workload/block_hooks.h"
+#include "trainer/workload/preset.h"
+#include "trainer/workload/tensor_spec.h"
+
+namespace tj::trainer {
+
+inline constexpr std::size_t kTensorsBeforeLayers = 2;  // wte, wpe
+inline constexpr std::size_t kTensorsOfLayer = 12;
+
+inline constexpr std::int64_t kByteVocabulary = 256;
+
+struct Gpt2Config {
+  std::int64_t layers = 4;
+  std::int64_t heads = 4;
+  std::int64_t width = 128;
+  std::int64_t context = 64;  // tokens in one sequence
+  std::int64_t vocabulary = kByteVocabulary;
+  bool operator==(const Gpt2Config&) const = default;
+};
+
+/// How such models are usually trained.
+std::span<const Preset> gpt2_presets();
+/// The shape of the model of one of them.
+Gpt2Config gpt2_model(const Preset& preset);
+
+/// All trained tensors in order, named as in a checkpoint of Hugging Face's GPT2LMHeadModel;
+/// matrices are [in, out], as its Conv1D stores them. The head is tied to wte and therefore absent.
+std::vector<TensorSpec> gpt2_tensors(const Gpt2Config& config);
+std::int64_t parameter_count(const Gpt2Config& config);
+/// Embeddings, each layer, and the last norm with the head; tensors are indices of gpt2_tensors().
+std::vector<ModelBlock> gpt2_blocks(const Gpt2Config& config);
+
+}  // namespace tj::trainer

@@ -1,0 +1,219 @@
+#include "trainer/workloads/gpt2/hugging_face.h"
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "trainer/checkpoint/shard_plan.h"
+#include "trainer/values/json_integer.h"
+
+namespace tj::trainer {
+namespace {
+namespace fs = std::filesystem;
+using nlohmann::json;
+using NamedTensors = std::map<std::string, const TensorBytes*>;
+
+constexpr std::int64_t kConfigBytesMax = 1 << 20;
+constexpr const char* kHead = "lm_head.weight";
+constexpr const char* kTokenEmbedding = "transformer.wte.weight";
+constexpr const char* kPositionEmbedding = "transformer.wpe.weight";
+constexpr std::string_view kPrefix = "transformer.";
+constexpr std::string_view kLayerPrefix = "transformer.h.";
+
+Error wrong(const std::string& subject, std::string message) {
+  return {.code = Code::invalid, .message = std::move(message), .subject = subject};
+}
+
+Result<TensorCatalog> open_catalog(const fs::path& path) {
+  std::error_code unreadable;
+  if (!fs::is_directory(path, unreadable)) {
+    if (fs::exists(path, unreadable)) return TensorCatalog::open_file(path);
+    return wrong(path.string(),
+                 "does not exist; it must be a folder as transformers saves it, or a "
+                 ".safetensors file");
+  }
+  const bool has_weights = fs::exists(path / shard_name("model", 0, 1), unreadable) ||
+                           fs::exists(path / index_name("model"), unreadable);
+  if (has_weights) return TensorCatalog::open(path, "model");
+  return wrong(path.string(), "holds neither model.safetensors nor model.safetensors.index.json");
+}
+
+/// Tensors under our names. Masks, which older files hold, are no weights.
+Result<NamedTensors> by_our_names(const TensorCatalog& catalog) {
+  NamedTensors tensors;
+  for (const auto& [name, tensor] : catalog.tensors()) {
+    if (name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias")) continue;
+    const bool is_ours = name.starts_with(kPrefix) || name == kHead;
+    const std::string ours = is_ours ? name : std::string(kPrefix) + name;
+    if (!tensors.emplace(ours, tensor).second)
+      return wrong("tensor " + ours, "is there twice, with and without \"transformer.\"");
+  }
+  // Of tied tensors a file may keep either.
+  if (!tensors.contains(kTokenEmbedding) && tensors.contains(kHead))
+    tensors[kTokenEmbedding] = tensors[kHead];
+  return tensors;
+}
+
+Result<std::pair<std::int64_t, std::int64_t>> matrix_shape(const NamedTensors& tensors,
+                                                           const std::string& name) {
+  const auto found = tensors.find(name);
+  if (found == tensors.end()) return wrong("tensor " + name, "is missing; is this a GPT-2?");
+  const auto& shape = found->second->shape;
+  if (shape.size() != 2)
+    return wrong("tensor " + name, "has the shape " + shape_text(shape) + "; it must have two");
+  return std::pair(shape[0], shape[1]);
+}
+
+/// Layers are numbered from 0 without holes; a hole is a missing tensor later on.
+std::int64_t layer_count(const NamedTensors& tensors) {
+  std::set<std::string> layers;
+  for (const auto& [name, tensor] : tensors) {
+    if (!name.starts_with(kLayerPrefix)) continue;
+    layers.insert(name.substr(kLayerPrefix.size(),
+                              name.find('.', kLayerPrefix.size()) - kLayerPrefix.size()));
+  }
+  return static_cast<std::int64_t>(layers.size());
+}
+
+Result<Gpt2Config> shape_of(const NamedTensors& tensors) {
+  const auto tokens = matrix_shape(tensors, kTokenEmbedding);
+  if (!tokens) return tokens.error();
+  const auto positions = matrix_shape(tensors, kPositionEmbedding);
+  if (!positions) return positions.error();
+  return Gpt2Config{.layers = layer_count(tensors),
+                    .heads = 0,
+                    .width = tokens->second,
+                    .context = positions->first,
+                    .vocabulary = tokens->first};
+}
+
+/// What of a config.json would make transformers compute something else than we do.
+Result<void> check_kind(const json& config, const std::string& subject) {
+  const auto must_be = [&](const char* key, const json& otherwise,
+                           const std::vector<json>& allowed) -> Result<void> {
+    const json value = config.value(key, otherwise);
+    if (std::ranges::find(allowed, value) != allowed.end()) return {};
+    return wrong(subject, std::string(key) + " is " + value.dump() + "; this trainer computes " +
+                              allowed.front().dump());
+  };
+  const struct {
+    const char* key;
+    json otherwise;  // GPT2Config's default
+    std::vector<json> allowed;
+  } rules[] = {
+      {"model_type", "gpt2", {"gpt2"}},
+      {"activation_function", "gelu_new", {"gelu_new", "gelu_pytorch_tanh"}},
+      {"layer_norm_epsilon", 1e-5, {1e-5}},
+      {"tie_word_embeddings", true, {true}},
+      {"scale_attn_weights", true, {true}},
+      {"scale_attn_by_inverse_layer_idx", false, {false}},
+      {"add_cross_attention", false, {false}},
+  };
+  for (const auto& rule : rules) {
+    if (auto fits = must_be(rule.key, rule.otherwise, rule.allowed); !fits) return fits;
+  }
+  return {};
+}
+
+/// Fills in what only config.json says; what the weights say as well must be the same.
+Result<Gpt2Config> with_config(Gpt2Config model, const fs::path& file) {
+  const std::string subject = file.string();
+  const auto text = read_small_file(file, kConfigBytesMax);
+  if (!text) return text.error();
+  const json config = json::parse(*text, nullptr, false);
+  if (!config.is_object()) return wrong(subject, "is not a JSON object (cut short?)");
+  try {
+    if (const auto fits = check_kind(config, subject); !fits) return fits.error();
+    const auto said = [&](const char* key) { return integer_of(config.at(key)); };
+    model.heads = said("n_head");
+    const std::tuple<const char*, std::int64_t, const char*> both[] = {
+        {"n_layer", model.layers, "layers"},
+        {"n_embd", model.width, "columns of wte"},
+        {"n_positions", model.context, "rows of wpe"},
+        {"vocab_size", model.vocabulary, "rows of wte"}};
+    for (const auto& [key, found, what] : both) {
+      if (said(key) == found) continue;
+      return wrong(subject, std::string(key) + " is " + std::to_string(said(key)) +
+                                "; the weights have " + std::to_string(found) + " " + what);
+    }
+  } catch (const json::exception& failure) {
+    return wrong(subject, std::string("lacks a field of a GPT-2: ") + failure.what());
+  }
+  return model;
+}
+
+Result<std::vector<float>> floats_of(const TensorBytes& tensor) {
+  std::size_t count = 1;
+  for (const auto extent : tensor.shape) count *= static_cast<std::size_t>(extent);
+  std::vector<float> floats(count);
+  if (const auto read = read_floats(tensor, floats); !read) return read.error();
+  return floats;
+}
+
+Result<void> check_tied(const NamedTensors& tensors) {
+  const auto head = tensors.find(kHead);
+  const auto embedding = tensors.find(kTokenEmbedding);
+  if (head == tensors.end() || embedding == tensors.end()) return {};
+  if (head->second == embedding->second) return {};
+  const auto left = floats_of(*head->second);
+  if (!left) return left.error();
+  const auto right = floats_of(*embedding->second);
+  if (!right) return right.error();
+  if (head->second->shape == embedding->second->shape && *left == *right) return {};
+  return wrong("tensor " + std::string(kHead), "differs from wte.weight; this model ties the two");
+}
+
+}  // namespace
+
+Result<InitialModel> read_initial_model(const fs::path& path) {
+  const auto catalog = open_catalog(path);
+  if (!catalog) return catalog.error();
+  const auto tensors = by_our_names(*catalog);
+  if (!tensors) return tensors.error();
+  auto model = shape_of(*tensors);
+  if (!model) return model.error();
+  std::error_code unreadable;
+  const fs::path folder = fs::is_directory(path, unreadable) ? path : path.parent_path();
+  if (fs::exists(folder / "config.json", unreadable))
+    model = with_config(*model, folder / "config.json");
+  if (!model) return model.error();
+  return InitialModel{.path = path, .model = *model};
+}
+
+Result<TensorReader> open_initial_weights(const fs::path& path,
+                                          std::span<const std::string> names) {
+  auto opened = open_catalog(path);
+  if (!opened) return opened.error();
+  const auto catalog = std::make_shared<const TensorCatalog>(std::move(*opened));
+  auto tensors = by_our_names(*catalog);
+  if (!tensors) return tensors.error();
+  if (auto tied = check_tied(*tensors); !tied) return tied.error();
+  const std::set<std::string> wanted(names.begin(), names.end());
+  for (const auto& [name, tensor] : *tensors) {
+    if (name != kHead && !wanted.contains(name))
+      return wrong("tensor " + name, "is none of this model's");
+  }
+  return TensorReader([catalog, tensors = std::move(*tensors)](const TensorTarget& target) {
+    const auto found = tensors.find(target.name);
+    return read_tensor(found == tensors.end() ? nullptr : found->second, target);
+  });
+}
+
+std::string gpt2_config_json(const Gpt2Config& model) {
+  constexpr int kIndent = 2;
+  const nlohmann::ordered_json document = {{"architectures", {"GPT2LMHeadModel"}},
+                                           {"model_type", "gpt2"},
+                                           {"activation_function", "gelu_new"},
+                                           {"layer_norm_epsilon", 1e-5},
+                                           {"n_layer", model.layers},
+                                           {"n_head", model.heads},
+                                           {"n_embd", model.width},
+                                           {"n_positions", model.context},
+                                           {"vocab_size", model.vocabulary},
+                                           {"tie_word_embeddings", true},
+                                           {"torch_dtype", "float32"}};
+  return document.dump(kIndent) + "\n";
+}
+
+}  // namespace tj::trainer

@@ -1,0 +1,15 @@
+#include "trainer/workloads/registry.h"
+
+#include "trainer/workloads/gpt2/gpt2_workload.h"
+
+namespace tj::trainer {
+
+/// The first one's first preset is what trains without --model.
+Registry workloads() {
+  static const WorkloadEntry kEntries[] = {
+      gpt2_entry(),
+  };
+  return kEntries;
+}
+
+}  // namespace tj::trainer
