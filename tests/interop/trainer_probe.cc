@@ -41,7 +41,7 @@ int write_logits(const char* const* arguments) {
   append_tensors(tensors, names, model.tensors());
   const auto reader = open_initial_weights(arguments[0], names);
   if (!reader) return fail(reader.error());
-  const auto read = fill(*make_single_communicator(), tensors, *reader);
+  const auto read = fill(*make_single_communicator(), tensors, *reader, /*readers=*/1);
   if (!read) return fail(read.error());
   const at::NoGradGuard no_grad;
   const auto tokens = read_tokens(arguments[1], std::atoll(arguments[2]));

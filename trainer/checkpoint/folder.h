@@ -50,7 +50,7 @@ struct CheckpointSearch {
 };
 
 /// Verifies sizes and hashes, newest first, until one is whole. Nothing is found once `should_stop`
-/// says so; it is asked after each megabyte.
+/// says so; it is asked after each megabyte, on several threads.
 CheckpointSearch newest_usable_checkpoint(const std::filesystem::path& out,
                                           const std::function<bool()>& should_stop = {});
 

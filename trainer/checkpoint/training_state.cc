@@ -3,6 +3,8 @@
 #include <torch/torch.h>
 
 #include <cstring>
+#include <future>
+#include <utility>
 
 #include "trainer/checkpoint/folder.h"
 
@@ -66,23 +68,24 @@ StateGroup group_of(const std::string& stem, const std::vector<NamedTensor>& ten
   return group;
 }
 
-/// Rank 0 has `whole` [elements of the tensor]; each rank gets its part.
-void hand_out(Communicator& communicator, const NamedTensor& named, const at::Tensor& whole) {
+/// Rank `root` has `whole` [elements of the tensor]; each rank gets its part.
+void hand_out(Communicator& communicator, const NamedTensor& named, const at::Tensor& whole,
+              int root) {
   for (int rank = 0; rank < communicator.world_size(); ++rank) {
     const auto& part = named.parts[static_cast<std::size_t>(rank)];
     if (part.size() == 0) continue;
     auto own = named.tensor.defined() ? named.tensor.detach() : at::Tensor();
     auto none = torch::empty({0});
-    if (communicator.rank() == 0) {
+    if (communicator.rank() == root) {
       const auto of_rank = whole.narrow(0, part.begin, part.size());
-      if (rank == 0) {
+      if (rank == root) {
         own.copy_(of_rank);
       } else {
         communicator.exchange(of_rank, none, rank);
       }
     } else if (communicator.rank() == rank) {
       auto received = torch::empty({part.size()});
-      communicator.exchange(none, received, 0);
+      communicator.exchange(none, received, root);
       own.copy_(received);
     }
   }
@@ -93,6 +96,53 @@ std::int64_t elements_of(const NamedTensor& named) {
   for (const auto extent : named.shape) elements *= extent;
   return elements;
 }
+
+/// The tensors that this rank reads of all, each while the one before is on its way to the others.
+class ReadAhead {
+ public:
+  ReadAhead(const std::vector<NamedTensor>& tensors, const TensorReader& read, int rank,
+            int readers)
+      : tensors_(tensors), read_(read), stride_(static_cast<std::size_t>(readers)) {
+    next_ = rank < readers ? static_cast<std::size_t>(rank) : tensors.size();
+    begin();
+  }
+
+  /// Float32 and whole, on the host; after a failure, of which the others do not know, anything.
+  at::Tensor next() {
+    auto [tensor, done] = under_way_.get();
+    if (failure_ && !done) failure_ = done;
+    begin();
+    return tensor;
+  }
+
+  const Result<void>& failure() const { return failure_; }
+
+ private:
+  using Read = std::pair<at::Tensor, Result<void>>;
+
+  void begin() {
+    if (next_ >= tensors_.size()) return;
+    const auto& named = tensors_[std::exchange(next_, next_ + stride_)];
+    const bool is_wanted = failure_.ok();
+    under_way_ = std::async(std::launch::async, [this, &named, is_wanted]() -> Read {
+      const at::NoGradGuard no_grad;
+      const bool is_in_place = named.parts.empty() && named.tensor.is_cpu();
+      const auto tensor = is_in_place ? named.tensor.detach() : torch::empty({elements_of(named)});
+      if (!is_wanted) return {tensor, {}};
+      return {tensor, read_({.name = named.name,
+                             .shape = named.shape,
+                             .floats = {tensor.mutable_data_ptr<float>(),
+                                        static_cast<std::size_t>(tensor.numel())}})};
+    });
+  }
+
+  const std::vector<NamedTensor>& tensors_;
+  const TensorReader& read_;
+  const std::size_t stride_;
+  std::size_t next_ = 0;
+  std::future<Read> under_way_;
+  Result<void> failure_;
+};
 
 }  // namespace
 
@@ -112,30 +162,23 @@ std::vector<StateGroup> state_groups(const StateTensors& state, Communicator& co
 }
 
 Result<void> fill(Communicator& communicator, const std::vector<NamedTensor>& tensors,
-                  const TensorReader& read) {
+                  const TensorReader& read, int readers) {
   const at::NoGradGuard no_grad;
-  Result<void> first;
-  for (const auto& named : tensors) {
-    auto place = named.tensor.defined() ? named.tensor.detach() : at::Tensor();
-    const bool is_whole = named.parts.empty();
-    at::Tensor on_host;
-    if (communicator.rank() == 0) {
-      on_host = is_whole && place.is_cpu() ? place : torch::zeros({elements_of(named)});
-      const TensorTarget target{.name = named.name,
-                                .shape = named.shape,
-                                .floats = {static_cast<float*>(on_host.data_ptr()),
-                                           static_cast<std::size_t>(on_host.numel())}};
-      // After a failure the others still wait for the rest of the tensors.
-      if (first) first = read(target);
-      if (is_whole && !place.is_cpu()) place.copy_(on_host.view(place.sizes()));
+  ReadAhead own(tensors, read, communicator.rank(), readers);
+  for (std::size_t index = 0; index < tensors.size(); ++index) {
+    const auto& named = tensors[index];
+    const int root = static_cast<int>(index % static_cast<std::size_t>(readers));
+    const bool is_root = communicator.rank() == root;
+    const at::Tensor whole = is_root ? own.next() : at::Tensor();
+    if (!named.parts.empty()) {
+      hand_out(communicator, named, whole, root);
+      continue;
     }
-    if (!is_whole) {
-      hand_out(communicator, named, on_host);
-    } else if (communicator.world_size() > 1) {
-      communicator.broadcast(place, 0);
-    }
+    auto place = named.tensor.detach();
+    if (is_root && !place.is_same(whole)) place.copy_(whole.view(place.sizes()));
+    if (communicator.world_size() > 1) communicator.broadcast(place, root);
   }
-  return first;
+  return own.failure();
 }
 
 }  // namespace tj::trainer

@@ -36,9 +36,10 @@ void append_tensors(std::vector<NamedTensor>& list, const std::vector<std::strin
 /// The groups of a checkpoint, as the machinery of saving reads them.
 std::vector<StateGroup> state_groups(const StateTensors& state, Communicator& communicator);
 
-/// Collective. Fills `tensors` on all ranks, one after another, by what rank 0 reads with `read`
-/// (the others give none). The first failure of `read`, on rank 0: the others don't know of it.
+/// Collective. Fills `tensors` on all ranks by what the first `readers` ranks read with `read`,
+/// each some of them and beside each other; the others give no `read`. The first failure of this
+/// rank's `read`: the others don't know of it.
 Result<void> fill(Communicator& communicator, const std::vector<NamedTensor>& tensors,
-                  const TensorReader& read);
+                  const TensorReader& read, int readers);
 
 }  // namespace tj::trainer

@@ -67,6 +67,7 @@ class Loop {
                                                   .workload = workload_,
                                                   .communicator = comm_,
                                                   .claim = claim_,
+                                                  .is_shared = sharing_.is_shared,
                                                   .clock = clock_,
                                                   .data = source_.mark()},
                                                  learner_.state());

@@ -129,10 +129,10 @@ std::vector<SetAside> set_all_aside(const ResumeInputs& inputs,
   return result;
 }
 
-/// Collective: fills one group by `opened`, which is looked at on rank 0 alone.
+/// Collective: fills one group by `opened`, which is looked at on the ranks that read.
 std::optional<Failure> fill_group(const ResumeInputs& inputs,
                                   const std::vector<NamedTensor>& tensors,
-                                  const Result<TensorReader>& opened,
+                                  const Result<TensorReader>& opened, int readers,
                                   const std::function<Failure(const Error&)>& failure_of) {
   auto& comm = inputs.communicator;
   std::optional<Failure> mine;
@@ -142,24 +142,28 @@ std::optional<Failure> fill_group(const ResumeInputs& inputs,
     inputs.clock.moved();
     return (*opened)(target);
   };
-  if (const auto filled = fill(comm, tensors, read); !filled) mine = failure_of(filled.error());
+  if (const auto filled = fill(comm, tensors, read, readers); !filled)
+    mine = failure_of(filled.error());
   return agree(comm, mine);
 }
 
-std::optional<Failure> load_checkpoint(const ResumeInputs& inputs, const Source& source,
+/// Each rank reads where all see the same folder.
+std::optional<Failure> load_checkpoint(const ResumeInputs& inputs, const Manifest& manifest,
                                        const StateTensors& state) {
   const std::pair<const char*, const std::vector<NamedTensor>*> groups[] = {
       {kModelStem, &state.model}, {kOptimizerStem, &state.optimizer}, {kEmaStem, &state.ema}};
+  const auto folder = std::filesystem::path(inputs.plan.out) / checkpoint_name(manifest.step);
+  const int readers = inputs.is_shared ? inputs.communicator.world_size() : 1;
   for (const auto& [stem, tensors] : groups) {
     if (tensors->empty()) continue;
     Result<TensorReader> reader{TensorReader()};
-    if (inputs.communicator.rank() == 0) {
-      auto catalog = TensorCatalog::open(source.checkpoint->folder, stem);
+    if (inputs.communicator.rank() < readers) {
+      auto catalog = TensorCatalog::open(folder, stem);
       reader =
           catalog ? Result(reader_of(std::move(*catalog))) : Result<TensorReader>(catalog.error());
     }
-    const auto failure = fill_group(inputs, *tensors, reader, [&](const Error& error) {
-      return not_usable(source.checkpoint->folder.string() + ": " + describe(error));
+    const auto failure = fill_group(inputs, *tensors, reader, readers, [&](const Error& error) {
+      return not_usable(folder.string() + ": " + describe(error));
     });
     if (failure) return failure;
   }
@@ -181,9 +185,9 @@ std::optional<Failure> begin_afresh(const ResumeInputs& inputs, const StateTenso
   auto& comm = inputs.communicator;
   const auto& plan = inputs.plan;
   if (!plan.init_from.empty()) {
-    const auto reader = comm.rank() == 0 ? inputs.workload.open_initial_weights(plan.init_from)
-                                         : Result<TensorReader>(TensorReader());
-    const auto failure = fill_group(inputs, state.model, reader, [&](const Error& error) {
+    const auto reader = inputs.workload.open_initial_weights(plan.init_from);
+    const int readers = comm.world_size();  // each has looked at its shape already
+    const auto failure = fill_group(inputs, state.model, reader, readers, [&](const Error& error) {
       return Failure{.exit_code = exit_code::kBadData,
                      .reason = "InitFromNotUsable",
                      .message = "--init-from: " + plan.init_from + ": " + describe(error)};
@@ -238,9 +242,9 @@ Beginning begin_from_checkpoint(const ResumeInputs& inputs, const StateTensors& 
     beginning.failure = begin_afresh(inputs, state);
     return beginning;
   }
-  beginning.failure = load_checkpoint(inputs, source, state);
-  if (beginning.failure) return beginning;
   beginning.manifest = manifest_from(text).value();
+  beginning.failure = load_checkpoint(inputs, *beginning.manifest, state);
+  if (beginning.failure) return beginning;
   if (source.checkpoint) {
     beginning.checkpoint_path = source.checkpoint->folder.string();
     beginning.set_aside = set_all_aside(inputs, source.newer);

@@ -1,5 +1,5 @@
-// Where a run begins: at the newest checkpoint that is whole, or from scratch. Rank 0 reads, the
-// others get it over the network: machines need not share a disk.
+// Where a run begins: at the newest checkpoint that is whole, or from scratch. Where all ranks see
+// the same disk each reads a part; else rank 0 reads, and the others get it over the network.
 #pragma once
 #include <optional>
 #include <string>
@@ -21,8 +21,9 @@ struct ResumeInputs {
   const Workload& workload;
   Communicator& communicator;
   OutClaim claim;
-  PhaseClock& clock;  // hears of each megabyte and each tensor that is read
-  DataMark data;      // at hand
+  bool is_shared = false;  // all ranks see the same --out
+  PhaseClock& clock;       // hears of each megabyte and each tensor that is read
+  DataMark data;           // at hand
 };
 
 struct Beginning {
