@@ -8,7 +8,6 @@
 #include "trainer/check/machine.h"
 #include "trainer/check/nccl_lint.h"
 #include "trainer/check/report.h"
-#include "trainer/data/token_source.h"
 #include "trainer/launch/launch.h"
 #include "trainer/network/network_facts.h"
 
@@ -40,25 +39,23 @@ Finding check_variables(const Result<LaunchPlan>& plan) {
           {}};
 }
 
-Finding check_data(const std::vector<std::string>& paths) {
+/// As `trainer train` opens it; none when asked to stop meanwhile.
+std::optional<Finding> check_data(const CheckOptions& options, SignalQueue& signals) {
   std::string all;
-  for (const auto& path : paths) all += (all.empty() ? "" : ", ") + path;
-  const auto source = TokenSource::open(paths, "--data");
-  if (!source)
-    return {
-        fatal, "--data", all, describe(source.error()) + "; it must be there on every node", {}};
-  return {pass,
-          "--data",
-          all + ": " + grouped(source->token_count()) + " tokens in " +
-              std::to_string(source->file_count()) +
-              (source->file_count() == 1 ? " file" : " files"),
-          "",
-          {}};
+  std::vector<std::string> flags{"--out", "."};  // which nobody looks at
+  for (const auto& path : options.data) {
+    all += (all.empty() ? "" : ", ") + path;
+    flags.insert(flags.end(), {"--data", path});
+  }
+  if (!options.model.empty()) flags.insert(flags.end(), {"--model", options.model});
+  const auto end = describe_data(flags, signals);
+  if (end.stop_signal) return std::nullopt;
+  if (end.description) return Finding{pass, "--data", all + ": " + *end.description, "", {}};
+  return Finding{fatal, "--data", all, *end.failure + "; it must be there on every node", {}};
 }
 
 std::vector<Finding> check_paths(const CheckOptions& options) {
   std::vector<Finding> findings;
-  if (!options.data.empty()) findings.push_back(check_data(options.data));
   if (!options.init_from.empty())
     findings.push_back(judge_path(path_facts("--init-from", options.init_from)));
   for (const char* name : kPathVariables)
@@ -81,7 +78,7 @@ std::vector<Finding> check_machine(const CheckedWorker& worker, const NetworkFac
   return findings;
 }
 
-WorkerFacts check_worker(const CheckOptions& options, const LaunchPlan& plan) {
+WorkerFacts check_worker(const LaunchPlan& plan) {
   const Identity& id = plan.identity;
   const CheckedWorker worker{.processes = static_cast<int>(plan.processes.size()),
                              .has_rank_0 = plan.processes.front().rank == 0,
@@ -96,7 +93,6 @@ WorkerFacts check_worker(const CheckOptions& options, const LaunchPlan& plan) {
   facts.findings.push_back(check_variables(plan));
   if (id.world_size() > 1) add(facts.findings, judge_master(worker, master));
   add(facts.findings, check_machine(worker, network_facts(master.address)));
-  add(facts.findings, check_paths(options));
   return facts;
 }
 
@@ -130,14 +126,22 @@ int print_report(const nlohmann::json& document, const WorkerFacts& facts, bool 
 int run_check(const CheckOptions& options) {
   SignalQueue signals;
   const auto plan = find_plan(options.identity, signals);
+  std::vector<Finding> paths;
+  if (!options.data.empty()) {
+    auto data = check_data(options, signals);
+    if (!data) return exit_code::kInterrupted;
+    paths.push_back(std::move(*data));
+  }
+  add(paths, check_paths(options));
   if (!plan) {
     WorkerFacts facts{.node = this_host().name};
     facts.findings.push_back(check_variables(plan));
     add(facts.findings, check_machine({}, network_facts("")));
-    add(facts.findings, check_paths(options));
+    add(facts.findings, std::move(paths));
     return print_alone(facts, options);
   }
-  WorkerFacts facts = check_worker(options, *plan);
+  WorkerFacts facts = check_worker(*plan);
+  add(facts.findings, std::move(paths));
   const auto end = run_engines(
       {.plan = *plan, .facts = to_json(facts).dump(), .wait = options.rendezvous_timeout}, signals);
   if (end.stop_signal) return exit_code::kInterrupted;

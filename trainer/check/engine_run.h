@@ -1,10 +1,11 @@
-// Runs `trainer-engine check` once for each process of the worker, and waits for all of them within
-// a bound.
+// Runs trainer-engine for what `trainer check` can't know without it, within a bound: how the ranks
+// meet, and what a workload says of its data.
 #pragma once
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "trainer/check/finding.h"
 #include "trainer/launch/launch_plan.h"
@@ -21,6 +22,9 @@ struct EngineRequest {
   std::chrono::seconds wait;  // for the other ranks
 };
 
+/// How long opening the data may take.
+inline constexpr std::chrono::seconds kDataMax{60};
+
 /// One of the three is set.
 struct EngineEnd {
   std::optional<nlohmann::json> report;  // as report_json() writes it
@@ -28,6 +32,17 @@ struct EngineEnd {
   std::optional<int> stop_signal;        // asked to stop; no process is left
 };
 
+/// `trainer-engine check`, once for each process of the worker.
 EngineEnd run_engines(const EngineRequest& request, SignalQueue& signals);
+
+/// One of the three is set.
+struct DataEnd {
+  std::optional<std::string> description;  // "24,000 tokens in 3 files"
+  std::optional<std::string> failure;      // why it can't be trained on
+  std::optional<int> stop_signal;
+};
+
+/// `trainer-engine describe-data`, with flags of `trainer train`.
+DataEnd describe_data(const std::vector<std::string>& flags, SignalQueue& signals);
 
 }  // namespace tj::trainer

@@ -84,7 +84,8 @@ constexpr std::string_view kCheckHelp =
 
   trainer check [FLAGS]
 
-  --data PATH        what trainer train would be given; may be given several times
+  --model NAME       what trainer train would be given: how the data is read
+  --data PATH        the same; may be given several times
   --out FOLDER       the same; 64 MB are written there, for a second at most, and removed
   --init-from PATH   the same
   --rendezvous-timeout-seconds S
@@ -278,6 +279,12 @@ Result<void> read_check_option(Arguments& arguments, const std::string& name,
     const auto seconds = read_int(arguments, name, 1, kGraceSecondsMax);
     if (!seconds) return seconds.error();
     options.rendezvous_timeout = std::chrono::seconds(*seconds);
+    return {};
+  }
+  if (name == "--model") {
+    const auto model = arguments.value(name, "a name");
+    if (!model) return model.error();
+    options.model = *model;
     return {};
   }
   if (name == "--data" || name == "--out" || name == "--init-from") {

@@ -39,7 +39,8 @@ struct EnvOptions {
 /// Looks whether a training could begin.
 struct CheckOptions {
   IdentityOptions identity;
-  std::vector<std::string> data;  // as for trainer train; may be empty, as all that follows
+  std::string model;  // as for trainer train; may be empty, as all that follows
+  std::vector<std::string> data;
   std::string out;
   std::string init_from;
   std::chrono::seconds rendezvous_timeout = kCheckWaitDefault;

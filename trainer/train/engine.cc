@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <variant>
 
 #include "contract/launch_env.h"
 #include "contract/names.h"
@@ -301,6 +302,45 @@ void keep_freed_memory() {
   ::mallopt(M_TOP_PAD, kTopPadBytes);
 }
 
+/// What the command line says, before anything is looked at.
+struct Command {
+  Choice choice;
+  ParsedFlags parsed;
+};
+
+std::variant<Command, Failure> command_of(int argc, const char* const* argv, Registry registry) {
+  const auto choice = choose_workload(registry, model_flag(argc, argv));
+  if (!choice) return bad_config(choice.error());
+  auto parsed = parse_train_flags(argc, argv, registry, *choice->entry);
+  if (parsed) return Command{.choice = *choice, .parsed = std::move(*parsed)};
+  return Failure{
+      .exit_code = exit_code::kUsage, .reason = "BadUsage", .message = describe(parsed.error())};
+}
+
+/// In the last words alone: who has asked prints them.
+int tell(const Failure& failure) {
+  write_last_words({.reason = failure.reason, .message = failure.message, .rank = {}, .step = {}});
+  return failure.exit_code;
+}
+
+struct Configured {
+  std::unique_ptr<Workload> workload;
+  TrainPlan plan;
+};
+
+std::variant<Configured, Failure> configure(const Choice& choice, const Flags& flags,
+                                            int world_size) {
+  Configured configured{.workload = choice.entry->make(choice.preset), .plan = {}};
+  if (const auto init = flags.find("--init-from"); init != flags.end()) {
+    if (const auto read = configured.workload->read_init(init->second); !read)
+      return bad_init(read.error());
+  }
+  auto plan = make_plan(flags, world_size, choice.preset, *configured.workload);
+  if (!plan) return bad_config(plan.error());
+  configured.plan = std::move(*plan);
+  return configured;
+}
+
 }  // namespace
 
 int run_engine(int argc, const char* const* argv, Registry registry) {
@@ -308,40 +348,46 @@ int run_engine(int argc, const char* const* argv, Registry registry) {
   end_at_stop_signals();
   std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an error of write(), with a message
   ProcessEnv env;
-  const auto choice = choose_workload(registry, model_flag(argc, argv));
-  if (!choice) return end_with(bad_config(choice.error()), env, {});
-  const auto parsed = parse_train_flags(argc, argv, registry, *choice->entry);
-  if (!parsed) {
-    return end_with(
-        {.exit_code = exit_code::kUsage, .reason = "BadUsage", .message = describe(parsed.error())},
-        env, {});
-  }
-  if (parsed->help) {
-    say(*parsed->help);
+  const auto command = command_of(argc, argv, registry);
+  if (const auto* const failure = std::get_if<Failure>(&command))
+    return end_with(*failure, env, {});
+  const auto& [choice, parsed] = std::get<Command>(command);
+  if (parsed.help) {
+    say(*parsed.help);
     return exit_code::kDone;
   }
   const auto found = process_env_from(process_env, this_host());
   if (!found) return end_with(bad_config(found.error()), env, {});
   env = *found;
   introduce_for_stop(env);
-  const auto chosen = choose_flags(parsed->flags, env.world_size);
+  const auto chosen = choose_flags(parsed.flags, env.world_size);
   if (!chosen) return end_with(bad_config(chosen.error()), env, {});
-  const auto workload = choice->entry->make(choice->preset);
-  if (const auto init = chosen->flags.find("--init-from"); init != chosen->flags.end()) {
-    if (const auto read = workload->read_init(init->second); !read)
-      return end_with(bad_init(read.error()), env, {});
-  }
-  auto plan = make_plan(chosen->flags, env.world_size, choice->preset, *workload);
-  if (!plan) return end_with(bad_config(plan.error()), env, {});
-  name_origin(plan->settings, chosen->of_file);
-  plan->notes = chosen->notes;
+  auto configured = configure(choice, chosen->flags, env.world_size);
+  if (const auto* const failure = std::get_if<Failure>(&configured))
+    return end_with(*failure, env, {});
+  auto& [workload, plan] = std::get<Configured>(configured);
+  name_origin(plan.settings, chosen->of_file);
+  plan.notes = chosen->notes;
   try {
-    run(*plan, *workload, env);
+    run(plan, *workload, env);
   } catch (const std::exception& failure) {
     return end_with(
         {.exit_code = exit_code::kInternal, .reason = "Internal", .message = failure.what()}, env,
         {});
   }
+}
+
+int describe_data(int argc, const char* const* argv, Registry registry) {
+  const auto command = command_of(argc, argv, registry);
+  if (const auto* const failure = std::get_if<Failure>(&command)) return tell(*failure);
+  const auto& [choice, parsed] = std::get<Command>(command);
+  auto configured = configure(choice, parsed.flags, /*world_size=*/1);
+  if (const auto* const failure = std::get_if<Failure>(&configured)) return tell(*failure);
+  auto& [workload, plan] = std::get<Configured>(configured);
+  const auto opened = workload->open_data({.flag = "--data", .paths = plan.data});
+  if (opened.failure) return tell(*opened.failure);
+  say(opened.source->description());
+  return exit_code::kDone;
 }
 
 }  // namespace tj::trainer

@@ -9,8 +9,12 @@ namespace tj::trainer {
 /// Prints the cause last and writes the last words when it fails.
 int run_engine(int argc, const char* const* argv, Registry registry);
 
-/// The program itself: what `trainer train ...` becomes, and the part of `trainer check` that needs
-/// the other ranks. The first argument is the word "train", which may be missing, or "check".
+/// Prints what a workload says of the data that flags of `trainer train` name, or why it can't be
+/// trained on. Returns an exit code.
+int describe_data(int argc, const char* const* argv, Registry registry);
+
+/// The program itself, by its first argument: "train", which may be missing, what `trainer train`
+/// becomes; "check", the part of `trainer check` that needs the other ranks; "describe-data".
 [[noreturn]] void engine_main(int argc, const char* const* argv, Registry registry);
 
 }  // namespace tj::trainer

@@ -21,12 +21,13 @@ void silence_warnings_of_torch() {
 
 void engine_main(int argc, const char* const* argv, Registry registry) {
   const std::string_view command = argc > 1 ? argv[1] : "";
-  const int skipped = command == "train" ? 1 : 0;
   silence_warnings_of_torch();
   // Everything said is written, and everything saved is on the disk: static destructors could only
   // be slow. A run that met its other ranks has ended in end_process() already.
-  ::_exit(command == "check" ? run_check_engine()
-                             : run_engine(argc - skipped, argv + skipped, registry));
+  if (command == "check") ::_exit(run_check_engine());
+  if (command == "describe-data") ::_exit(describe_data(argc - 1, argv + 1, registry));
+  const int skipped = command == "train" ? 1 : 0;
+  ::_exit(run_engine(argc - skipped, argv + skipped, registry));
 }
 
 }  // namespace tj::trainer

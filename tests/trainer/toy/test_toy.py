@@ -119,6 +119,14 @@ class Toy(ProcessTest):
             printed = console.run(command, self.folder, environment)
             self.assertTrue(console.matches(expected, printed), printed)
 
+    def test_a_check_opens_the_data_as_training_does(self):
+        command = [TRAINER, "check", "--model", "toy", "--data", str(self.data)]
+        out, _ = self.finish(self.spawn(command, environment_of_a_program("TMPDIR")))
+        self.assertIn(f"{self.data}: 203 rows", out)
+        self.data.write_text("1,two\n")
+        out, _ = self.finish(self.spawn(command, environment_of_a_program("TMPDIR")), 78)
+        self.assertIn(f"--data {self.data}: line 1 has no number: two; it must be there on every node", out)
+
     def test_a_checkpoint_of_another_model_is_refused(self):
         self.train("out")
         text = self.folder / "text"
