@@ -22,11 +22,13 @@ AdamW::AdamW(const std::vector<at::Tensor>& parameters, const std::vector<Update
     group.parameters.push_back(parameter);
     group.first.push_back(first_moments_.back());
     group.second.push_back(second_moments_.back());
-    // One for each parameter, as the kernel wants them.
-    group.counts.push_back(torch::zeros({}, parameter.options().requires_grad(false)));
   }
+  if (parameters.empty()) return;
+  count_ = torch::zeros({}, parameters.front().options().requires_grad(false));
   for (auto& [rule, group] : by_rule) {
     group.rule = rule;
+    // The kernel wants one for each parameter, and only reads them.
+    group.counts.assign(group.parameters.size(), count_);
     groups_.push_back(std::move(group));
   }
 }
@@ -36,10 +38,10 @@ AdamW::~AdamW() = default;
 void AdamW::step(double lr) {
   const at::NoGradGuard no_grad;
   ++step_count_;
+  if (count_.defined()) count_.fill_(static_cast<double>(step_count_));
   for (auto& group : groups_) {
     std::vector<at::Tensor> gradients;
     for (const auto& parameter : group.parameters) gradients.push_back(parameter.grad());
-    for (auto& count : group.counts) count.fill_(static_cast<double>(step_count_));
     at::_fused_adamw_(group.parameters, gradients, group.first, group.second, {}, group.counts,
                       lr * group.rule.lr_scale, group.rule.beta1, group.rule.beta2,
                       group.rule.weight_decay, kEps, /*amsgrad=*/false, /*maximize=*/false);

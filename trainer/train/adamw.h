@@ -1,14 +1,12 @@
 // AdamW (Loshchilov and Hutter 2019, algorithm 2) with torch's fused kernel; its state lies open,
 // for checkpoints.
 #pragma once
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <vector>
 
 #include "trainer/workload/parameter_groups.h"
-
-namespace at {
-class Tensor;
-}
 
 namespace tj::trainer {
 
@@ -39,6 +37,7 @@ class AdamW {
   std::vector<at::Tensor> first_moments_;
   std::vector<at::Tensor> second_moments_;
   std::vector<Group> groups_;
+  at::Tensor count_;  // the steps, for the kernel
   std::int64_t step_count_ = 0;
 };
 

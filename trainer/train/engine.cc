@@ -224,7 +224,7 @@ Prepared prepare(TrainPlan& plan, Workload& workload, const ProcessEnv& env) {
   Prepared prepared{.accelerator = found ? *found : Accelerator{.text = describe(found.error())},
                     .threads = {},
                     .inputs = {}};
-  const auto settled = settle_device(plan, prepared.accelerator.gpu());
+  const auto settled = settle_device(plan, prepared.accelerator);
   lint_variables(prepared.accelerator, env);
   prepared.threads = choose_threads(plan, env);
   prepared.inputs = open_inputs(plan, workload, env);

@@ -37,7 +37,7 @@ constexpr Flag kFlags[] = {
     {.name = "--ema", .help = "decay of an average of the weights, saved beside them; 0: none (0)"},
     {.name = "--device",
      .help = "cpu; cuda: a GPU for each process, or no run; auto: where one can be used (auto)"},
-    {.name = "--precision", .help = "of matrix products: fp32, bf16 or fp16 (fp32)"},
+    {.name = "--precision", .help = "of matrix products: fp32, bf16 or fp16 (fp32; bf16 on a GPU)"},
     {.name = "--recompute",
      .help = "keep each layer's input only and run it again in backward: less memory, more time",
      .is_switch = true},
@@ -83,7 +83,7 @@ constexpr Flag kFlags[] = {
     {.name = "--progress-port",
      .help = "where rank 0 serves /progress and /metrics; off: nowhere (29600 in a job, else off)"},
     {.name = "--peak-tflops",
-     .help = "what each rank's device can do at most, for the mfu (not known)"},
+     .help = "what each rank's device can do at most, for the mfu (by the GPU's name)"},
     {.name = "--rendezvous-timeout-seconds", .help = "how long ranks wait for each other (300)"},
 };
 

@@ -44,7 +44,12 @@ Pass PassReader::next() {
   if (!batch) throw BadDataError(batch.error());
   const auto device = device_of(plan_.gpu);
   Pass pass{.batch = {}, .first_sample = batch->first_sample, .weight = batch->weight};
-  for (auto& tensor : batch->tensors) pass.batch.push_back(tensor_of(std::move(tensor)).to(device));
+  for (auto& tensor : batch->tensors) {
+    auto on_host = tensor_of(std::move(tensor));
+    // From pinned memory the copy needs nobody to wait for it.
+    if (device.is_cuda()) on_host = on_host.pin_memory();
+    pass.batch.push_back(on_host.to(device, /*non_blocking=*/device.is_cuda()));
+  }
   return pass;
 }
 

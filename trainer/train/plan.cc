@@ -8,6 +8,7 @@
 
 #include "contract/utf8.h"
 #include "trainer/train/batch_reader.h"
+#include "trainer/train/peak_flops.h"
 
 namespace tj::trainer {
 namespace {
@@ -124,6 +125,7 @@ void read_zero(Reader& reader, const Workload& workload, TrainPlan& plan) {
 void read_compute(Reader& reader, TrainPlan& plan) {
   const Range<double> share{0, std::nextafter(1.0, 0.0)};
   plan.device = reader.choice("--device", "auto", "auto, cpu or cuda", device_choice_from);
+  plan.is_precision_given = reader.is_given("--precision");
   plan.precision = reader.choice("--precision", "fp32", "fp32, bf16 or fp16", precision_from);
   plan.recompute = reader.is_set("--recompute");
   plan.ema_decay = reader.real("--ema", from_default("0"), share, kShareRule);
@@ -249,9 +251,17 @@ Result<std::vector<UpdateRule>> update_rules_of(const TrainPlan& plan, const Wor
   return update_rules(workload.tensors(), plan.rule, groups);
 }
 
-Result<void> settle_device(TrainPlan& plan, std::optional<int> gpu) {
-  plan.gpu = gpu;
-  if (!gpu || plan.logical_shards == 0) return {};
+Result<void> settle_device(TrainPlan& plan, const Accelerator& accelerator) {
+  plan.gpu = accelerator.gpu();
+  if (!plan.gpu) return {};
+  if (!plan.is_precision_given) {
+    plan.precision = Precision::bf16;
+    for (auto& row : plan.settings)
+      if (row.name == "precision") row = {row.name, to_string(plan.precision), "default on a GPU"};
+  }
+  if (plan.peak_tflops == 0)
+    plan.peak_tflops = peak_tflops_of(accelerator.text, plan.precision).value_or(0);
+  if (plan.logical_shards == 0) return {};
   return Error{.code = Code::invalid,
                .message =
                    "is not proved on a GPU, whose kernels may add in another order each "

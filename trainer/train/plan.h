@@ -52,6 +52,7 @@ struct TrainPlan {
   std::string log_dir;               // folder of a log of each rank; empty: none
   std::optional<int> progress_port;  // 0: none; absent: the default of a job, none elsewhere
   double peak_tflops = 0;            // of each rank's device; 0: not known
+  bool is_precision_given = false;   // by a flag
   std::chrono::seconds rendezvous_timeout{0};
   Limits limits;
   std::vector<Setting> settings;   // the rows of the start-up table so far
@@ -70,8 +71,8 @@ Result<void> settle_model(TrainPlan& plan, const Workload& workload);
 /// One rule for each of the workload's tensors, by its groups and those of the plan.
 Result<std::vector<UpdateRule>> update_rules_of(const TrainPlan& plan, const Workload& workload);
 
-/// The GPU that was found, or none. Fails with Code::invalid for what has been shown on the CPU
-/// only.
-Result<void> settle_device(TrainPlan& plan, std::optional<int> gpu);
+/// Completes the plan by the GPU that was found, or by none: on one the passes are bf16 unless a
+/// flag says otherwise. Fails with Code::invalid for what has been shown on the CPU only.
+Result<void> settle_device(TrainPlan& plan, const Accelerator& accelerator);
 
 }  // namespace tj::trainer

@@ -34,6 +34,30 @@ TEST_P(HeadLoss, equals_the_plain_formula_in_value_and_gradient) {
               2e-5 * plain.item<double>());
 }
 
+/// As on a GPU: the products round to eight bits, the rest does not.
+TEST_P(HeadLoss, in_bfloat16_is_near_the_formula_for_the_rounded_values) {
+  const auto [tokens, width, vocabulary] = GetParam();
+  auto generator = at::detail::createCPUGenerator(7);
+  const auto x = torch::randn({tokens, width}, generator).to(at::kBFloat16);
+  const auto w = (torch::randn({vocabulary, width}, generator) * 0.3).to(at::kBFloat16);
+  const auto targets = torch::randint(0, vocabulary, {tokens}, generator, torch::kInt64);
+  targets[1] = kIgnored;
+  const auto rounded = [](const at::Tensor& tensor) { return tensor.clone().requires_grad_(true); };
+  const auto our_x = rounded(x), our_w = rounded(w);
+  const auto plain_x = rounded(x.to(at::kFloat)), plain_w = rounded(w.to(at::kFloat));
+  const auto ours = head_loss_sum(our_x, our_w, targets, kIgnored);
+  const auto plain = at::cross_entropy_loss(plain_x.matmul(plain_w.t()), targets, {},
+                                            at::Reduction::Sum, kIgnored);
+  EXPECT_EQ(ours.scalar_type(), at::kFloat);
+  EXPECT_NEAR(ours.item<double>() / plain.item<double>(), 1, 3e-3);
+  const auto our_gradients = torch::autograd::grad({ours}, {our_x, our_w});
+  const auto gradients = torch::autograd::grad({plain}, {plain_x, plain_w});
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto difference = (our_gradients[i].to(at::kFloat) - gradients[i]).norm();
+    EXPECT_LT((difference / gradients[i].norm()).item<double>(), 2e-2) << i;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, HeadLoss,
                          testing::Values(Case{8, 5, 16}, Case{9, 8, 250},
                                          Case{1500, 4, 50257}));  // the last in several blocks

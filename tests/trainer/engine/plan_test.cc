@@ -115,20 +115,51 @@ TEST(TrainPlan, deterministic_cuts_the_batch_into_a_power_of_two) {
   EXPECT_EQ(gpt2_run(flags_with(), 1)->plan.logical_shards, 0);
 }
 
+/// As one that was found; nothing of it is called.
+Accelerator gpu_named(const std::string& text) {
+  static const NcclPlugin plugin{};
+  return {.plugin = &plugin, .device = 0, .text = text};
+}
+
 TEST(TrainPlan, deterministic_is_refused_on_a_gpu_until_its_bits_are_proved) {
   auto run = gpt2_run(flags_with({{"--deterministic", "true"}}), 1);
   ASSERT_TRUE(run);
-  TrainPlan* const plan = &run->plan;
-  EXPECT_TRUE(settle_device(*plan, std::nullopt));
-  const auto settled = settle_device(*plan, 0);
+  EXPECT_TRUE(settle_device(run->plan, {}));
+  const auto settled = settle_device(run->plan, gpu_named("a GPU"));
   ASSERT_FALSE(settled);
   EXPECT_EQ(describe(settled.error()),
             "--deterministic: is not proved on a GPU, whose kernels may add in another order each "
             "time; --device cpu has the same bits, or the flag must go");
-  auto other = gpt2_run(flags_with(), 1);
-  ASSERT_TRUE(other);
-  EXPECT_TRUE(settle_device(other->plan, 0));
-  EXPECT_EQ(other->plan.gpu, 0);
+}
+
+TEST(TrainPlan, passes_are_bf16_on_a_gpu_unless_a_flag_says_otherwise) {
+  struct Row {
+    Flags flags;
+    Accelerator accelerator;
+    Precision precision;
+    const char* origin;
+    double peak_tflops;
+  };
+  const auto h100 = gpu_named("NVIDIA H100 80GB HBM3, NCCL 2.28.9");
+  const Row rows[] = {
+      {{}, {}, Precision::fp32, "default", 0},
+      {{}, h100, Precision::bf16, "default on a GPU", 989},
+      {{}, gpu_named("NVIDIA H100 PCIe, NCCL 2.28.9"), Precision::bf16, "default on a GPU", 756},
+      {{}, gpu_named("a GPU of tomorrow"), Precision::bf16, "default on a GPU", 0},
+      {{{"--precision", "fp32"}}, h100, Precision::fp32, "flag", 0},
+      {{{"--precision", "fp16"}}, h100, Precision::fp16, "flag", 989},
+      {{{"--peak-tflops", "500"}}, h100, Precision::bf16, "default on a GPU", 500},
+  };
+  for (const auto& row : rows) {
+    auto run = gpt2_run(flags_with(row.flags), 1);
+    ASSERT_TRUE(run);
+    EXPECT_TRUE(settle_device(run->plan, row.accelerator));
+    EXPECT_EQ(run->plan.gpu, row.accelerator.gpu());
+    EXPECT_EQ(run->plan.precision, row.precision) << row.accelerator.text;
+    EXPECT_EQ(setting_of(run->plan, "precision"),
+              (Setting{"precision", to_string(row.precision), row.origin}));
+    EXPECT_EQ(run->plan.peak_tflops, row.peak_tflops) << row.accelerator.text;
+  }
 }
 
 TEST(TrainPlan, deterministic_refuses_what_its_tree_can_not_hold) {

@@ -189,9 +189,13 @@ at::Tensor Gpt2::logits(const at::Tensor& tokens) const {
 at::Tensor Gpt2::head_loss(const at::Tensor& x_BTC, const at::Tensor& targets) const {
   const auto x_NC = last_norm(x_BTC).reshape({-1, config_.width});
   const auto ignored = training_.ignored_token.value_or(kNoTarget);
-  // Below float32 the gradient of the logits needs the loss scale before it is rounded.
   if (options_.precision == Precision::fp32)
     return head_loss_sum(x_NC, parameters_[0], targets, ignored);
+  // On a GPU the logits of a pass would be most of its memory. Not in float16: the gradient of the
+  // logits needs the loss scale before it is rounded.
+  if (options_.precision == Precision::bf16 && x_NC.is_cuda())
+    return head_loss_sum(x_NC.to(at::kBFloat16), parameters_[0].to(at::kBFloat16), targets,
+                         ignored);
   const auto logits = at::matmul(x_NC, parameters_[0].t());
   return at::cross_entropy_loss(logits.to(at::kFloat), targets, {}, at::Reduction::Sum, ignored);
 }
