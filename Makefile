@@ -39,8 +39,9 @@ bench-operator:  ## measures the operator beside others on a quiet machine (half
 bench-trainer:  ## measures the trainer beside PyTorch on a quiet machine (a quarter of an hour), for the same document
 	tools/deps build
 	cmake --preset dev --log-level=WARNING >/dev/null
-	cmake --build --preset dev --target trainer trainer-engine
+	cmake --build --preset dev --target trainer trainer-engine trainer_zero_test
 	tests/bench/trainer/run --docs
+	tests/bench/trainer/zero_memory.py build/dev/tests/trainer/engine/trainer_zero_test
 
 soak:  ## 200 jobs come and go in ten minutes; the operator may not grow
 	tools/deps build

@@ -174,6 +174,31 @@ class Checkout(InCheckout):
         files = ["cli/CMakeLists.txt", "cli/main.cc", "cli/sub/run.cc", "api/a.cc", "api/b.cc", "cli/lost.cc", "cli/domain.cc"]
         self.assertEqual([found[0] for found in lint.check_listed(files, self.root)], ["cli/lost.cc", "cli/domain.cc"])
 
+    def test_a_test_that_nothing_runs_is_found(self):
+        texts = {"tools/test/stages.py": 'STAGES = ["tests/soak/run --short"]\n',
+                 "tests/soak/run": "#!/usr/bin/python3\nimport lives\nfrom support.waiting import until  # as orphan does\n",
+                 "tests/soak/lives.py": "", "tests/soak/orphan.py": "import lives\n",
+                 "tests/support/__init__.py": "", "tests/support/waiting.py": "",
+                 "tests/check/run": "#!/bin/bash\n",
+                 "tests/trainer/CMakeLists.txt": "foreach(story zero)\n  add_test(COMMAND python -m unittest test_${story})\n"
+                                                 "add_test(COMMAND python -m unittest -v test_check.Pair)\n"
+                                                 "add_test(COMMAND python ${CMAKE_CURRENT_SOURCE_DIR}/prepare_test.py)\n",
+                 "tests/trainer/test_zero.py": "from world import World\n", "tests/trainer/test_one.py": "",
+                 "tests/trainer/test_check.py": "", "tests/trainer/prepare_test.py": "",
+                 "tests/trainer/job.yaml": "command: [python3, dump.py]\n", "tests/trainer/dump.py": "", "tests/trainer/world.py": "", "tests/soak/world.py": ""}
+        for path, text in texts.items():
+            self.write(path, text)
+        self.assertEqual([found[0] for found in lint.check_run(sorted(texts), self.root)],
+                         ["tests/check/run", "tests/soak/orphan.py", "tests/soak/world.py", "tests/trainer/test_one.py"])
+
+    def test_a_folder_of_tests_is_run_by_a_pattern(self):
+        texts = {"Makefile": "check:\n\ttests/check/run\n", "tests/check/run": '#!/bin/bash\ndiscover(".", pattern="*_test.py")\n',
+                 "tests/check/a_test.py": "", "tests/check/other.py": "", "tests/soak/b_test.py": ""}
+        for path, text in texts.items():
+            self.write(path, text)
+        self.assertEqual([found[0] for found in lint.check_run(sorted(texts), self.root)],
+                         ["tests/check/other.py", "tests/soak/b_test.py"])
+
     def test_the_contract_stays_small(self):
         small = ["contract/names.h", "contract/result.h", "contract/a.h", "contract/a.cc", "contract/b.h", "contract/c.h"]
         small += [f"contract/part{i}.h" for i in range(lint.CONTRACT_PAIRS_MAX - 3)]
