@@ -1,5 +1,5 @@
 // Runs the stories under tests/golden/plan. To accept new output after reading the difference:
-//   TJ_GOLDEN_REWRITE=1 build/dev/tests/operator/test_operator_core --gtest_filter='Golden*'
+//   TJ_UPDATE_GOLDEN=1 build/dev/tests/operator/test_operator_core --gtest_filter='Golden*'
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -45,7 +45,7 @@ TEST_P(Golden, story_is_told_as_written) {
     block.expected.clear();
     for (const std::string& step : block.steps) block.expected += story.run(step);
   }
-  if (std::getenv("TJ_GOLDEN_REWRITE") != nullptr)
+  if (std::getenv("TJ_UPDATE_GOLDEN") != nullptr)
     std::ofstream(path) << to_text(blocks);
   else
     EXPECT_EQ(to_text(blocks), expected);

@@ -61,7 +61,14 @@ Observed world_of(int worker_count, int code, Phase phase) {
   return world;
 }
 
+/// kubectl wait --for=condition=...: at most one is true, the one that is named as the phase.
+void check_conditions(const JobStatus& status) {
+  for (const Condition& condition : status.conditions)
+    EXPECT_EQ(condition.status, condition.type == to_string(status.phase)) << condition.type;
+}
+
 void check_plan(const Observed& world, const Plan& next) {
+  check_conditions(next.status);
   std::set<int> occupied;
   std::set<std::string> owned;
   for (const Pod& pod : world.pods) {
