@@ -3,7 +3,7 @@ import pathlib
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/e2e"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / part) for part in ("e2e", ".")]
 from side import Side  # noqa: E402
 
 

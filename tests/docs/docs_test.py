@@ -17,15 +17,14 @@ import console
 import markdown
 import yaml
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-BUILD = pathlib.Path(os.environ.get("TJ_BUILD") or ROOT / "build" / "dev").resolve()
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROGRAM_FOLDERS = [BUILD / "cli", BUILD / "trainer", BUILD / "operator" / "loop"]
 
 sys.path.insert(0, str(ROOT / "tools" / "test"))
 import stages  # noqa: E402
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "bench" / "operator")]
-from ports import free_port  # noqa: E402
+from support.places import BUILD, ROOT  # noqa: E402
+from support.ports import free_port  # noqa: E402
 import report  # noqa: E402
 
 

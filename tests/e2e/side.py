@@ -1,15 +1,15 @@
 """The cluster as seen from the side: one watch on the workers' pods, one on the jobs, from the first story to the last.
 Stories read from it what a job and its pods are now and when a gang ran again. It also holds what must be true at any
 moment of any story; `problems` lists where it was not."""
-import json
-import subprocess
+import pathlib
 import threading
 import time
 
 import world
+from support.client import Client
+from support.watch import Gone, list_and_watch
 
-WATCHES = {"pods": "/api/v1/pods?watch=1&labelSelector=kubebrain.io%2Ftrainingjob",
-           "jobs": "/apis/kubebrain.io/v1/trainingjobs?watch=1"}
+LISTS = {"pods": "/api/v1/pods?labelSelector=kubebrain.io%2Ftrainingjob", "jobs": "/apis/kubebrain.io/v1/trainingjobs"}
 ENDED = ("Succeeded", "Failed")
 
 
@@ -56,36 +56,35 @@ class Side:
         self.codes = {}  # (uid of the job, attempt, rank): and its exit code
         self.attempts = {}  # uid of a job: the highest attempt of any pod
         self.pod_count, self.event_count = 0, 0
-        self.processes, self.threads = [], []
+        self.watches, self.threads = [], []
 
-    def start(self):
-        for kind, path in WATCHES.items():
-            process = subprocess.Popen([world.BIN / "kubectl", "get", "--raw", path], stdout=subprocess.PIPE, text=True,
-                                       env=world.with_kubeconfig())
-            thread = threading.Thread(target=self.read, args=(kind, process), daemon=True)
-            self.processes.append(process)
-            self.threads.append(thread)
-            thread.start()
+    def start(self, client=None):
+        client = client or Client(pathlib.Path(world.kubeconfig()["KUBECONFIG"]).parent)
+        for kind, path in LISTS.items():
+            items, watch = list_and_watch(client, path)
+            for item in items:
+                self.take(kind, "ADDED", item)
+            self.watches.append(watch)
+            self.threads.append(threading.Thread(target=self.read, args=(kind, watch), daemon=True))
+            self.threads[-1].start()
 
-    def read(self, kind, process):
-        take = {"pods": self.take_pod, "jobs": self.take_job}[kind]
-        for line in process.stdout:
-            if not line.endswith("\n"):
-                return  # it was stopped in mid-word
-            event = json.loads(line)
-            self.event_count += 1
-            if event["type"] == "ERROR":
-                self.problems.append(f"the watch of {kind} ended: {event['object'].get('message')}")
-                return
-            take(event["type"], event["object"], time.monotonic())
+    def read(self, kind, watch):
+        try:
+            for change, item in watch:
+                self.event_count += 1
+                self.take(kind, change, item)
+        except Gone as reason:
+            self.problems.append(f"the watch of {kind} ended: {reason}")
+
+    def take(self, kind, change, item):
+        {"pods": self.take_pod, "jobs": self.take_job}[kind](change, item, time.monotonic())
 
     def still_watches(self):
-        return all(process.poll() is None for process in self.processes) and len(self.processes) == len(WATCHES)
+        return [thread.is_alive() for thread in self.threads] == [True] * len(LISTS)
 
     def stop(self):
-        for process in self.processes:
-            process.kill()
-            process.wait()
+        for watch in self.watches:
+            watch.stop()
         for thread in self.threads:
             thread.join(timeout=10)
 

@@ -4,30 +4,15 @@ import json
 import os
 import pathlib
 import subprocess
-import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-CACHE = pathlib.Path(os.environ.get("TRAININGJOB_CACHE") or pathlib.Path.home() / ".cache/trainingjob")
-BIN = CACHE / "bin"
+from support.places import BIN, CACHE, ROOT  # noqa: F401 (stories look here)
+from support.waiting import Failure, equal, expect, until  # noqa: F401
+
 CLUSTER = ROOT / "tools/cluster/cluster"
 OPERATOR_NAMESPACE = "trainingjob-system"
 RELEASE = "trainingjob-operator"
-POLL_SECONDS = 0.2
 COMMAND_SECONDS_MAX = 900
 EVIDENCE_LINES_MAX = 60
-
-
-class Failure(AssertionError):
-    """A story did not hold: what was expected and what was seen."""
-
-
-def expect(holds, what):
-    if not holds:
-        raise Failure(what)
-
-
-def equal(actual, expected, what):
-    expect(actual == expected, f"{what} is {actual!r}; it must be {expected!r}")
 
 
 def run(*command, given=None, check=True, timeout=COMMAND_SECONDS_MAX, env=None):
@@ -69,18 +54,6 @@ def get(kind, name=None, namespace="default", selector=None):
         return json.loads(text) if text.strip() else None
     chosen = ["-l", selector] if selector else []
     return json.loads(kubectl("get", kind, "-n", namespace, "-o", "json", *chosen))["items"]
-
-
-def until(seconds, what, condition):
-    """Waits for the condition to give something true, and gives that back. `what` may say at the end what is there."""
-    deadline = time.monotonic() + seconds
-    while True:
-        found = condition()
-        if found:
-            return found
-        if time.monotonic() > deadline:
-            raise Failure(f"waited {seconds} s for {what() if callable(what) else what}")
-        time.sleep(POLL_SECONDS)
 
 
 def patch(name, spec):

@@ -4,9 +4,9 @@ import pathlib
 import signal
 import subprocess
 
-from server import ROOT, expect, until
+from support.places import OPERATOR
+from support.waiting import expect, until
 
-PROGRAM = ROOT / "build/dev/operator/loop/trainingjob-operator"
 STOP_SECONDS_MAX = 15
 
 
@@ -24,7 +24,7 @@ class Operator:
                                                    "certificate-authority": str(self.folder / "ca.crt")}}],
             "users": [{"name": "c", "user": {"tokenFile": str(self.token_file)}}],
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}]}))
-        self.command = [PROGRAM, "--kubeconfig", self.kubeconfig, "--listen", "127.0.0.1:0"]
+        self.command = [OPERATOR, "--kubeconfig", self.kubeconfig, "--listen", "127.0.0.1:0"]
         self.command += arguments
         if namespace:
             self.command += ["--namespace", namespace]
@@ -43,7 +43,7 @@ class Operator:
         """Ends it in order; a program that has ended by itself is a failure."""
         code = self.process.poll()
         expect(code is None, f"the operator ended by itself with {code}; its log ends: {self.last_words()}")
-        until("the operator to listen to SIGTERM", self.listens_to_sigterm, STOP_SECONDS_MAX)
+        until(STOP_SECONDS_MAX, "the operator to listen to SIGTERM", self.listens_to_sigterm)
         self.process.terminate()
         try:
             code = self.process.wait(STOP_SECONDS_MAX)

@@ -6,7 +6,7 @@ import threading
 import time
 
 from proxy import Faults
-from server import Failure, equal, expect
+from support.waiting import Failure, equal, expect
 
 WORKERS = 3
 PODS_CREATED = 3 * WORKERS  # attempt 0, the one after the failure, the one after the suspension

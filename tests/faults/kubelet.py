@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 
-from server import Refused
+from support.client import Refused
 
 NODES = ("n0", "n1")
 THREADS = 4

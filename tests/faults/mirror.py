@@ -1,14 +1,15 @@
 """What the server says of jobs, pods and Services, by watches of its own, and what must never be seen of them."""
 import collections
 import http.client
-import json
 import threading
 import time
 
-PATHS = {"jobs": "/apis/kubebrain.io/v1/trainingjobs", "pods": "/api/v1/pods", "services": "/api/v1/services"}
-SELECTORS = {"pods": "labelSelector=kubebrain.io/trainingjob", "services": "labelSelector=kubebrain.io/trainingjob"}
+from support.client import Refused
+from support.watch import Gone, list_and_watch
+
+PATHS = {"jobs": "/apis/kubebrain.io/v1/trainingjobs", "pods": "/api/v1/pods?labelSelector=kubebrain.io/trainingjob",
+         "services": "/api/v1/services?labelSelector=kubebrain.io/trainingjob"}
 RETRY_SECONDS = 0.02
-WATCH_SECONDS_MAX = 600
 TERMINAL = ("Succeeded", "Failed")
 
 
@@ -41,26 +42,14 @@ class Mirror:
         while True:
             try:
                 self.follow_once(kind)
-            except (OSError, http.client.HTTPException, ValueError, KeyError):
+            except (OSError, http.client.HTTPException, Refused, Gone):
                 time.sleep(RETRY_SECONDS)  # the server is gone, or has forgotten the version: from the start
 
     def follow_once(self, kind):
-        connection = self.client.connect(WATCH_SECONDS_MAX)
-        try:
-            query = SELECTORS.get(kind, "")
-            connection.request("GET", f"{PATHS[kind]}?{query}")
-            listed = json.loads(connection.getresponse().read())
-            self.replace(kind, listed["items"])
-            connection.request("GET", f"{PATHS[kind]}?watch=1&resourceVersion={listed['metadata']['resourceVersion']}"
-                                      f"&allowWatchBookmarks=true&{query}")
-            for line in connection.getresponse():
-                event = json.loads(line)
-                if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
-                    self.take(kind, event["object"], is_gone=event["type"] == "DELETED")
-                elif event["type"] == "ERROR":
-                    return
-        finally:
-            connection.close()
+        items, changes = list_and_watch(self.client, PATHS[kind])
+        self.replace(kind, items)
+        for change, item in changes:
+            self.take(kind, item, is_gone=change == "DELETED")
 
     def replace(self, kind, items):
         names = {(item["metadata"]["namespace"], item["metadata"]["name"]) for item in items}

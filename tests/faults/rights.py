@@ -1,7 +1,8 @@
 """The rights that the chart grants and the calls that the operator makes are the same, both ways."""
 import yaml
 
-from server import INSTALL, equal, until
+from server import INSTALL
+from support.waiting import equal, until
 from world import JOBS, STEP_SECONDS_MAX, manifest
 
 # A right without a call: the API server asks for it where a child names the job as an owner that blocks its deletion.
@@ -41,20 +42,20 @@ def every_right_is_used_and_every_call_allowed(world, is_full):
         for path, body in obstacles.items():
             place.wait(f"{path} to be in the way", lambda: place.status().get("reason") == "NameConflict")
             asked = f"get {path.rpartition('/')[2]}"
-            until(asked, lambda: asked in calls(), STEP_SECONDS_MAX)
+            until(STEP_SECONDS_MAX, asked, lambda: asked in calls())
             place.client.delete(f"{path}/{body['metadata']['name']}", gracePeriodSeconds=0)
         place.wait_running(workers=2)
         with world.kubelet.silence(place.name):
             place.fail(rank=1)  # the next attempt's pods stay silent about why they don't start
-            until("the events of a silent pod to be read", lambda: "list events" in calls(), STEP_SECONDS_MAX)
+            until(STEP_SECONDS_MAX, "the events of a silent pod to be read", lambda: "list events" in calls())
         place.wait_running(attempt=1, workers=2)
         port = {"metadata": {"annotations": {"kubebrain.io/progress-port": "8000"}}}
         place.client.patch(place.path(), port)
-        until("the policy to follow the port", lambda: "update networkpolicies" in calls(), STEP_SECONDS_MAX)
+        until(STEP_SECONDS_MAX, "the policy to follow the port", lambda: "update networkpolicies" in calls())
         place.patch({"runPolicy": {"suspend": True}, "network": {"networkPolicy": False}})
         place.wait("the job to be suspended", lambda: place.status().get("phase") == "Suspended" and not place.pods())
         place.patch({"runPolicy": {"suspend": False}})
-        until("the policy to go", lambda: "delete networkpolicies" in calls(), STEP_SECONDS_MAX)
+        until(STEP_SECONDS_MAX, "the policy to go", lambda: "delete networkpolicies" in calls())
         place.wait_running(attempt=2, workers=2)
         place.patch({"runPolicy": {"ttlSecondsAfterFinished": 0}})
         for pod in place.pods():

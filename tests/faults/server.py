@@ -1,4 +1,4 @@
-"""An API server with etcd, the garbage collector and the namespace controller, and a small client for it."""
+"""An API server with etcd, the garbage collector and the namespace controller."""
 import base64
 import http.client
 import json
@@ -6,112 +6,17 @@ import os
 import pathlib
 import signal
 import socket
-import ssl
 import subprocess
-import threading
-import time
 import urllib.parse
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BIN = pathlib.Path(os.environ.get("TRAININGJOB_CACHE") or pathlib.Path.home() / ".cache/trainingjob") / "bin"
+from support.client import Client, Refused
+from support.places import BIN, ROOT
+from support.waiting import expect, until
+
 INSTALL = ROOT / "manifests/install/trainingjob-operator.yaml"
 ACCOUNT = "/api/v1/namespaces/trainingjob-system/serviceaccounts/trainingjob-operator"
 READY_SECONDS_MAX = 30
 CALL_SECONDS_MAX = 30
-POLL_SECONDS = 0.02
-
-
-class Failure(AssertionError):
-    """What was seen in place of what must hold."""
-
-
-def expect(holds, what):
-    """`what` may be a function: it is asked only of a failure."""
-    if not holds:
-        raise Failure(what() if callable(what) else what)
-
-
-def equal(seen, wanted, what):
-    expect(seen == wanted, f"{what}: wanted {wanted!r}, got {seen!r}")
-
-
-def until(what, condition, seconds):
-    """Polls for something true, and gives it back. `what` may be a function here too."""
-    deadline = time.monotonic() + seconds
-    while True:
-        found = condition()
-        if found:
-            return found
-        expect(time.monotonic() < deadline, lambda: f"waited {seconds} s for {what() if callable(what) else what}")
-        time.sleep(POLL_SECONDS)
-
-
-class Refused(Exception):
-    """An answer that is not 2xx."""
-
-    def __init__(self, code, body):
-        self.code = code
-        self.message = body.get("message", str(body)) if isinstance(body, dict) else str(body)
-        super().__init__(f"HTTP {code}: {self.message}")
-
-
-class Client:
-    """Speaks JSON over one kept connection per thread; the administrator, or whose token it is given."""
-
-    def __init__(self, folder, port, token=None):
-        self.port, self.token = port, token
-        self.tls = ssl.create_default_context(cafile=folder / "ca.crt")
-        if token is None:
-            self.tls.load_cert_chain(folder / "admin.crt", folder / "admin.key")
-        self.local = threading.local()
-
-    def connect(self, seconds=CALL_SECONDS_MAX):
-        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=seconds, context=self.tls)
-
-    def headers(self):
-        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
-
-    def call(self, method, path, body=None):
-        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        headers = {**self.headers(), **({"Content-Type": kind} if body is not None else {})}
-        connection = getattr(self.local, "connection", None)
-        if connection is None:
-            connection = self.local.connection = self.connect()
-        try:
-            connection.request(method, path, None if body is None else json.dumps(body), headers)
-            answer = connection.getresponse()
-            text = answer.read()
-        except (OSError, http.client.HTTPException):
-            connection.close()  # it connects anew at the next request
-            raise
-        try:
-            content = json.loads(text)
-        except ValueError:
-            content = text.decode(errors="replace")
-        if not 200 <= answer.status < 300:
-            raise Refused(answer.status, content)
-        return content
-
-    def get(self, path):
-        return self.call("GET", path)
-
-    def find(self, path):
-        """The object, or None where there is none."""
-        try:
-            return self.get(path)
-        except Refused as refused:
-            if refused.code == 404:
-                return None
-            raise
-
-    def create(self, path, body):
-        return self.call("POST", path, body)
-
-    def patch(self, path, body):
-        return self.call("PATCH", path, body)
-
-    def delete(self, path, **options):
-        return self.call("DELETE", path, {"apiVersion": "v1", "kind": "DeleteOptions", **options})
 
 
 class Server:
@@ -124,12 +29,11 @@ class Server:
         done = subprocess.run([self.tool, "up", self.folder], stdout=subprocess.DEVNULL)
         expect(done.returncode == 0, "no API server")
         self.command = self.command_line("kube-apiserver")
-        port = next(part for part in self.command if part.startswith("--secure-port=")).partition("=")[2]
-        self.client = Client(self.folder, int(port))
+        self.client = Client(self.folder)
         self.kubectl("apply", "-f", INSTALL)
         self.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/trainingjobs.kubebrain.io")
         group = "/apis/kubebrain.io/v1"
-        until("the resource to be served", lambda: "trainingjobs" in str(self.client.find(group)), READY_SECONDS_MAX)
+        until(READY_SECONDS_MAX, "the resource to be served", lambda: "trainingjobs" in str(self.client.find(group)))
         self.start_controllers()
         return self
 
@@ -162,7 +66,7 @@ class Server:
     def kill(self):
         """Ends kube-apiserver as a crash does; etcd stays."""
         os.kill(self.pid("kube-apiserver"), signal.SIGKILL)
-        until("its port to be free", self.port_is_free, READY_SECONDS_MAX)
+        until(READY_SECONDS_MAX, "its port to be free", self.port_is_free)
 
     def port_is_free(self):
         try:
@@ -185,8 +89,8 @@ class Server:
 
     def wait_ready(self):
         log = self.folder / "kube-apiserver.log"
-        until(lambda: f"the API server to answer again; its log ends: {log.read_text()[-1000:]}", self.answers,
-              READY_SECONDS_MAX)
+        until(READY_SECONDS_MAX, lambda: f"the API server to answer again; its log ends: {log.read_text()[-1000:]}",
+              self.answers)
 
     def compact(self):
         """Makes etcd forget every version but the newest, through its JSON gateway."""

@@ -4,7 +4,8 @@ import threading
 import time
 
 from proxy import Faults
-from server import Failure, Refused, equal, expect, until
+from support.client import Refused
+from support.waiting import equal, expect, until
 
 WORKERS = 8
 BLIND_SECONDS_MAX = 100
@@ -142,7 +143,7 @@ def revoke(world, secret, token):
         except Refused as refused:
             return refused.code == 401
         return False
-    until("the old token to be refused", is_refused, TOKEN_SECONDS_MAX)
+    until(TOKEN_SECONDS_MAX, "the old token to be refused", is_refused)
 
 
 def token_rotated(world, is_full):
@@ -162,7 +163,7 @@ def token_rotated(world, is_full):
         revoke(world, "second", tokens["second"])
         calls = proxy.count()
         place.fail(rank=1)
-        until("a call with the token that is refused", lambda: proxy.count() > calls, TOKEN_SECONDS_MAX)
+        until(TOKEN_SECONDS_MAX, "a call with the token that is refused", lambda: proxy.count() > calls)
         operator.token_file.write_text(tokens["third"])
         began = time.monotonic()
         place.wait_running(attempt=2)
@@ -234,7 +235,7 @@ def namespace_deleted_under_it(world, is_full):
         calls = proxy.count()
         world.client.delete(f"/api/v1/namespaces/{place.name}")
         place.wait_gone()
-        until("the namespace to go", lambda: world.client.find(f"/api/v1/namespaces/{place.name}") is None, 60)
+        until(60, "the namespace to go", lambda: world.client.find(f"/api/v1/namespaces/{place.name}") is None)
         spent = proxy.count(since=calls)
         expect(spent <= WORKERS * CALLS_PER_POD_MAX, f"{spent} calls while a namespace with {WORKERS} pods went")
         calls = proxy.count()

@@ -7,7 +7,8 @@ import actor
 import proxy
 from kubelet import Kubelet
 from mirror import Mirror, attempt_of, rank_of
-from server import Failure, Server, equal, expect
+from server import Server
+from support.waiting import Failure, equal, expect
 
 STEP_SECONDS_MAX = 60
 JOBS = "/apis/kubebrain.io/v1/namespaces/{}/trainingjobs"

@@ -2,9 +2,10 @@
 import time
 import urllib.request
 
-from plane import OPERATOR
-import api
-import process
+from support import client as paths
+from support.places import OPERATOR
+from support.ports import free_port
+from support.waiting import until
 
 KEEP_FILE_PAGES = "--keep-file-pages"  # as other programs do
 READY_SECONDS_MAX = 60
@@ -17,12 +18,12 @@ CONTAINER = {"name": "pytorch", "image": "example.com/train:1", "command": ["tra
 class Ours:
     name = "ours"
     agents = ("trainingjob-operator",)
-    path = staticmethod(api.jobs)
+    path = staticmethod(paths.jobs)
 
     def start(self, plane, *flags):
-        self.address = f"127.0.0.1:{process.free_port()}"
+        self.address = f"127.0.0.1:{free_port()}"
         self.process = plane.start("operator", OPERATOR, "--kubeconfig", plane.kubeconfig, "--listen", self.address, *flags)
-        process.until(READY_SECONDS_MAX, "the operator to be ready", lambda: self.fetch("/readyz") is not None)
+        until(READY_SECONDS_MAX, "the operator to be ready", lambda: self.fetch("/readyz") is not None)
 
     def restart(self, plane, *flags):
         plane.stop(self.process)
@@ -68,11 +69,11 @@ class Ours:
 def end_pod(client, namespace, name, exit_code):
     """What a kubelet would write when the container ends."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    container = client.get(api.pods(namespace, name))["spec"]["containers"][0]
+    container = client.get(paths.pods(namespace, name))["spec"]["containers"][0]
     state = {"terminated": {"exitCode": exit_code, "reason": "Error" if exit_code else "Completed",
                             "startedAt": now, "finishedAt": now}}
     status = {"phase": "Failed" if exit_code else "Succeeded",
               "conditions": [{"type": "Ready", "status": "False", "reason": "PodFailed"}],
               "containerStatuses": [{"name": container["name"], "image": container["image"], "imageID": "",
                                      "ready": False, "restartCount": 0, "state": state}]}
-    client.patch(api.pods(namespace, name) + "/status", {"status": status}, api.STRATEGIC_PATCH)
+    client.patch(paths.pods(namespace, name) + "/status", {"status": status}, paths.STRATEGIC_PATCH)

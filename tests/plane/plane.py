@@ -1,21 +1,17 @@
 """A real control plane on this machine with nodes that only seem to be: etcd, kube-apiserver, kube-controller-manager and
 kube-scheduler as they are, kwok in place of the kubelets. All of it ends with the `with` block."""
 import json
-import os
 import pathlib
 import shutil
 import subprocess
 import tempfile
 import time
 
-import api
-import process
+from support.client import Client
+from support.places import BIN, BUILD, CRD, ROOT
+from support.processes import Process, cpu_seconds
+from support.waiting import until
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BIN = pathlib.Path(os.environ.get("TRAININGJOB_CACHE") or pathlib.Path.home() / ".cache/trainingjob") / "bin"
-BUILD = pathlib.Path(os.environ.get("TJ_BUILD") or ROOT / "build" / "dev").resolve()
-OPERATOR = BUILD / "operator/loop/trainingjob-operator"
-CRD = ROOT / "manifests/crd/trainingjobs.yaml"
 APISERVER = ROOT / "tools/cluster/apiserver"
 # Their clients' own limits (20 to 50 requests a second) would hide what is measured.
 CLIENT_RATE = 5000
@@ -66,7 +62,7 @@ class Plane:
             policy.write_text(AUDIT_POLICY)
             flags = [f"--audit-policy-file={policy}", f"--audit-log-path={self.folder}/audit.log"]
         subprocess.run([APISERVER, "up", self.folder, *flags], check=True, stdout=subprocess.DEVNULL)
-        self.api = api.Api(self.folder)
+        self.api = Client(self.folder)
         self.apply(CRD)
         config = self.folder / "scheduler.yaml"
         config.write_text(SCHEDULER_CONFIG.format(kubeconfig=self.kubeconfig, rate=CLIENT_RATE))
@@ -80,7 +76,7 @@ class Plane:
         self.start("pod_reaper", BUILD / "tests/plane/pod_reaper", self.kubeconfig)
         for index in range(self.nodes):
             self.api.create("/api/v1/nodes", {"kind": "Node", "metadata": {"name": f"kwok-{index}"}})
-        process.until(READY_SECONDS_MAX, "the nodes to be ready", self.all_nodes_ready, 0.2)
+        until(READY_SECONDS_MAX, "the nodes to be ready", self.all_nodes_ready, 0.2)
 
     def all_nodes_ready(self):
         self.check()
@@ -91,7 +87,7 @@ class Plane:
         return len(ready) == self.nodes
 
     def start(self, name, *command, env=None):
-        started = process.Process(command, self.folder / f"{name}.log", env)
+        started = Process(command, self.folder / f"{name}.log", env)
         started.name = name
         self.processes.append(started)
         return started
@@ -123,7 +119,7 @@ class Plane:
     def apply(self, path):
         """Server-side: some definitions are too large for kubectl's annotation."""
         self.kubectl("apply", "--server-side", "-f", path)
-        process.until(READY_SECONDS_MAX, f"{path} to be served", self.definitions_are_served)
+        until(READY_SECONDS_MAX, f"{path} to be served", self.definitions_are_served)
 
     def definitions_are_served(self):
         def is_established(definition):
@@ -152,7 +148,7 @@ class Plane:
         taken = {started.name: started.cpu_seconds() for started in self.processes}
         for name in ("etcd", "kube-apiserver"):
             pid = (self.folder / f"{name}.pid").read_text().strip()
-            taken[name] = process.cpu_seconds(pid)
+            taken[name] = cpu_seconds(pid)
         return taken
 
     def settle(self):
@@ -163,4 +159,4 @@ class Plane:
             time.sleep(QUIET_SECONDS)
             before.append(sum(self.cpu_seconds().values()))
             return before[-1] - before[-2] < QUIET_CPU * QUIET_SECONDS
-        process.until(QUIET_SECONDS_MAX, "the control plane to come to rest", is_quiet)
+        until(QUIET_SECONDS_MAX, "the control plane to come to rest", is_quiet)

@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 
-import api
+from support.client import pods
 
 EVENT = re.compile(rb'\{"type":"(ADDED|MODIFIED|DELETED)"')
 UID = re.compile(rb'"uid":"([^"]+)"')
@@ -20,7 +20,7 @@ class PodWatch:
     """Times are of time.monotonic(), keys are uids: a pod that comes again under its name is another one."""
 
     def __init__(self, client, namespace):
-        self.client, self.path = client, api.pods(namespace)
+        self.client, self.path = client, pods(namespace)
         self.created, self.running, self.gone = {}, {}, {}
         self.changed = threading.Condition()
         self.trouble = None

@@ -1,7 +1,7 @@
 """What becomes of the jobs of a soak: each life is a generator that acts and yields what it waits for next."""
 import random
 
-import api
+from support.client import jobs, pods
 
 FINAL_CODE = 64  # the trainer's "bad configuration": fails the job at once
 HOLD_SECONDS = (0.5, 4)
@@ -153,26 +153,26 @@ class World:
 
     def look(self, now):
         self.now = now
-        jobs = self.client.get(api.jobs(self.namespace))["items"]
-        self.jobs = {job["metadata"]["name"]: job for job in jobs}
+        found = self.client.get(jobs(self.namespace))["items"]
+        self.jobs = {job["metadata"]["name"]: job for job in found}
         self.pods = {}
-        for pod in self.client.get(api.pods(self.namespace))["items"]:
+        for pod in self.client.get(pods(self.namespace))["items"]:
             self.pods.setdefault(pod["metadata"]["labels"]["job-name"], []).append(pod)
 
     def create(self, name, workers):
-        self.client.create(api.jobs(self.namespace), self.make_job(name, self.namespace, workers))
+        self.client.create(jobs(self.namespace), self.make_job(name, self.namespace, workers))
 
     def delete(self, name):
-        self.client.delete(api.jobs(self.namespace, name))
+        self.client.delete(jobs(self.namespace, name))
 
     def delete_pod(self, name):
-        self.client.delete(api.pods(self.namespace, name))
+        self.client.delete(pods(self.namespace, name))
 
     def end_pod(self, name, exit_code):
         self.write_end(self.namespace, name, exit_code)
 
     def suspend(self, name, is_suspended):
-        self.client.patch(api.jobs(self.namespace, name), {"spec": {"runPolicy": {"suspend": is_suspended}}})
+        self.client.patch(jobs(self.namespace, name), {"spec": {"runPolicy": {"suspend": is_suspended}}})
 
 
 def dice(seed):

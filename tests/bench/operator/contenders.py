@@ -10,8 +10,9 @@ import time
 import urllib.request
 
 from ours import CONTAINER
-from plane import BIN, BUILD
-import process
+from support.places import BIN, BUILD
+from support.ports import free_port
+from support.waiting import until
 
 BARE_CLIENT = BUILD / "tests/bench/operator/bare_client"
 READY_SECONDS_MAX = 60
@@ -71,14 +72,14 @@ class TrainingOperator:
                          {"metadata": {"name": self.webhook}, "webhooks": []})
         self.process = plane.start(
             "training-operator", BIN / "training-operator", "--enable-scheme=pytorchjob",
-            f"--metrics-bind-address=127.0.0.1:{process.free_port()}",
-            f"--health-probe-bind-address=127.0.0.1:{process.free_port()}", f"--kubeconfig={plane.kubeconfig}",
-            f"--webhook-server-port={process.free_port()}", "--zap-log-level=error")
+            f"--metrics-bind-address=127.0.0.1:{free_port()}",
+            f"--health-probe-bind-address=127.0.0.1:{free_port()}", f"--kubeconfig={plane.kubeconfig}",
+            f"--webhook-server-port={free_port()}", "--zap-log-level=error")
 
         def certificates():
             plane.check()
             return plane.api.get(f"{secrets}/training-operator-webhook-cert").get("data")
-        data = process.until(READY_SECONDS_MAX, "the webhook's certificate", certificates)
+        data = until(READY_SECONDS_MAX, "the webhook's certificate", certificates)
         self.certificates.mkdir(parents=True, exist_ok=True)
         for name, content in data.items():
             (self.certificates / name).write_bytes(base64.b64decode(content))
@@ -115,12 +116,12 @@ class JobSet:
             shutil.copy(plane.folder / source, self.folder / kind)
         config = {"apiVersion": "config.jobset.x-k8s.io/v1alpha1", "kind": "Configuration",
                   "leaderElection": {"leaderElect": False}, "internalCertManagement": {"enable": False},
-                  "webhook": {"port": process.free_port(), "host": "127.0.0.1", "certDir": str(self.folder)}}
+                  "webhook": {"port": free_port(), "host": "127.0.0.1", "certDir": str(self.folder)}}
         (self.folder / "config.yaml").write_text(json.dumps(config))
-        health = f"127.0.0.1:{process.free_port()}"
+        health = f"127.0.0.1:{free_port()}"
         self.process = plane.start(
             "jobset", BIN / "jobset", f"--config={self.folder / 'config.yaml'}", f"--kubeconfig={plane.kubeconfig}",
-            f"--metrics-bind-address=127.0.0.1:{process.free_port()}", f"--health-probe-bind-address={health}",
+            f"--metrics-bind-address=127.0.0.1:{free_port()}", f"--health-probe-bind-address={health}",
             "--zap-log-level=error")
 
         def is_ready():
@@ -129,7 +130,7 @@ class JobSet:
                 return urllib.request.urlopen(f"http://{health}/readyz", timeout=5).status == 200
             except OSError:
                 return False
-        process.until(READY_SECONDS_MAX, "JobSet to be ready", is_ready)
+        until(READY_SECONDS_MAX, "JobSet to be ready", is_ready)
 
     @staticmethod
     def job(name, namespace, workers):

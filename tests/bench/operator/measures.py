@@ -8,15 +8,13 @@ import time
 
 from contenders import Bare
 from ours import KEEP_FILE_PAGES, PROGRESS_PORT, end_pod
-import api
+from support.client import pods
+from support.waiting import until
 import pod_watch
-import process
 import rank0
 
 WAIT_SECONDS_MAX = 900
 POSTS_AT_ONCE = 8
-BACKGROUND = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
-AT_ONCE = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 TELLING = "rank 0 of each job tells its progress"
 NOT_OF_THE_JOB = ("endpoints", "endpointslices", "serviceaccounts", "configmaps", "leases")
 
@@ -57,12 +55,12 @@ def empty(plane, namespace, path=None):
     """Deletes the jobs, whose pods and Services the owner garbage collection takes, or those that are nobody's."""
     services = f"/api/v1/namespaces/{namespace}/services"
     if path:
-        plane.api.delete(path(namespace), BACKGROUND)
+        plane.api.delete(path(namespace), propagationPolicy="Background")
     else:
         plane.api.delete(services)
-        plane.api.delete(api.pods(namespace), AT_ONCE)
-    process.until(WAIT_SECONDS_MAX, f"{namespace} to be empty",
-                  lambda: plane.api.count(api.pods(namespace)) + plane.api.count(services) == 0, 0.5)
+        plane.api.delete(pods(namespace), gracePeriodSeconds=0)
+    until(WAIT_SECONDS_MAX, f"{namespace} to be empty",
+          lambda: plane.api.count(pods(namespace)) + plane.api.count(services) == 0, 0.5)
 
 
 def post_all(plane, path, bodies):
@@ -192,7 +190,7 @@ def ask_at(plane, ours, namespace, port):
 
 def until_each(plane, ours, namespace, what, holds):
     """Waits for something to hold for the status of each job."""
-    process.until(WAIT_SECONDS_MAX, f"each job to {what}", lambda: all(
+    until(WAIT_SECONDS_MAX, f"each job to {what}", lambda: all(
         holds(job.get("status", {})) for job in plane.api.get(ours.path(namespace))["items"]), 1)
 
 
@@ -237,9 +235,9 @@ def writes_of_a_job(plane, contender, workers):
         post_all(plane, contender.path(namespace), workload.bodies(contender, namespace))
         watch.wait(watch.running, workers, WAIT_SECONDS_MAX)
         plane.settle()
-        for pod in plane.api.get(api.pods(namespace))["items"]:
+        for pod in plane.api.get(pods(namespace))["items"]:
             end_pod(plane.api, namespace, pod["metadata"]["name"], 0)
-        process.until(WAIT_SECONDS_MAX, "the job to be done", lambda: contender.is_done(
+        until(WAIT_SECONDS_MAX, "the job to be done", lambda: contender.is_done(
             plane.api.get(contender.path(namespace, "job-0"))))
         plane.settle()
         found = {}

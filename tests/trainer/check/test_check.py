@@ -16,9 +16,9 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path[:0] = [str(folder) for folder in pathlib.Path(__file__).resolve().parents[1:3]]
 import nodes  # noqa: E402
-from processes import ProcessTest, environment_of_a_program  # noqa: E402
+from support.processes import ProcessTest, environment_of_a_program  # noqa: E402
 
 ENGINE = pathlib.Path(os.environ["TJ_ENGINE"])
 TRAINER = ENGINE.with_name("trainer")

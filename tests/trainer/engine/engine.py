@@ -9,8 +9,8 @@ import sys
 import tempfile
 
 sys.path[:0] = [str(folder) for folder in pathlib.Path(__file__).resolve().parents[1:3]]
-from ports import free_port  # noqa: E402
-from processes import ProcessTest, environment_of_a_program  # noqa: E402
+from support.ports import free_port  # noqa: E402
+from support.processes import ProcessTest, environment_of_a_program  # noqa: E402
 
 ENGINE = os.environ.get("TJ_ENGINE", "")
 

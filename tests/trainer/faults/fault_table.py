@@ -18,11 +18,12 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1])]
+sys.path[:0] = [str(folder) for folder in pathlib.Path(__file__).resolve().parents[:3]]
 import nodes  # noqa: E402
-from faults import FAULTS, FLAGS, LAUNCH, Run, data_of, files_of, together, until, write_data  # noqa: E402
-from processes import environment_of_a_program  # noqa: E402
+from faults import FAULTS, FLAGS, FOUND_SECONDS_MAX, LAUNCH, Run, data_of, files_of, together, write_data  # noqa: E402
+from support.processes import environment_of_a_program  # noqa: E402
 from said import NODES, Said, check_end  # noqa: E402
+from support.waiting import until  # noqa: E402
 
 TRAINER = os.environ.get("TJ_TRAINER", "")
 GROUPS = pathlib.Path("/sys/fs/cgroup")
@@ -86,7 +87,7 @@ class LocalRun(Run):
 
 def until_gone(group):
     """The kernel lets go of a group a moment after its last process."""
-    until(lambda: removed(group), f"{group} can be removed")
+    until(FOUND_SECONDS_MAX, f"{group} to be removed", lambda: removed(group))
 
 
 def removed(group):

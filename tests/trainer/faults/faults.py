@@ -10,8 +10,9 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
+
+from support.waiting import until
 
 STEPS = 240
 FAULT_STEP = 100
@@ -83,14 +84,6 @@ def on_a_small_disk(run):
     together(run)
 
 
-def until(condition, what):
-    end = time.monotonic() + FOUND_SECONDS_MAX
-    while not condition():
-        if time.monotonic() > end:
-            sys.exit(f"not within {FOUND_SECONDS_MAX} s: {what}")
-        threading.Event().wait(POLL_SECONDS)
-
-
 # -- what strikes
 
 
@@ -127,7 +120,7 @@ def out_of_memory(run):
 def standing_still(process):
     os.kill(process, signal.SIGSTOP)
     try:
-        until(lambda: all_threads_stopped(process), f"process {process} stands still")
+        until(FOUND_SECONDS_MAX, f"process {process} to stand still", lambda: all_threads_stopped(process), POLL_SECONDS)
         yield
     finally:
         os.kill(process, signal.SIGCONT)
@@ -185,7 +178,7 @@ def fill_disk(run):
 
 
 def stop_in_a_save(run):
-    until(lambda: any(run.out.glob(".draft-*")), "a save begins")
+    until(FOUND_SECONDS_MAX, "a save to begin", lambda: any(run.out.glob(".draft-*")), POLL_SECONDS)
     run.ranks[1].stop()
 
 

@@ -10,8 +10,8 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(folder) for folder in pathlib.Path(__file__).resolve().parents[1:3]]
-from ports import free_port  # noqa: E402
-from processes import ProcessTest  # noqa: E402
+from support.ports import free_port  # noqa: E402
+from support.processes import ProcessTest  # noqa: E402
 
 TRAINER = os.path.abspath(sys.argv.pop(1))
 DEADLINE_S = 60

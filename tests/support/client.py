@@ -1,4 +1,4 @@
-"""A small client of the API server for benchmarks and soaks: JSON over one kept connection per thread."""
+"""A small client of an API server that tools/cluster has started: JSON over one kept connection per thread."""
 import http.client
 import json
 import pathlib
@@ -13,24 +13,31 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
 
-class ApiError(Exception):
-    def __init__(self, status, message):
-        super().__init__(f"HTTP {status}: {message}")
-        self.status = status
+class Refused(Exception):
+    """An answer that is not 2xx."""
+
+    def __init__(self, code, message):
+        super().__init__(f"HTTP {code}: {message}")
+        self.code, self.message = code, message
 
 
-class Api:
-    """Speaks as the administrator of the API server whose files lie in `folder` (tools/cluster/apiserver)."""
+class Client:
+    """The administrator, whose files lie in `folder`, or whose token it is given."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, token=None):
         folder = pathlib.Path(folder)
-        self.port = int(re.search(r"https://127\.0\.0\.1:(\d+)", (folder / "admin.conf").read_text()).group(1))
+        address = re.search(r"https://([\d.]+):(\d+)", (folder / "admin.conf").read_text())
+        self.host, self.port, self.token = address[1], int(address[2]), token
         self.tls = ssl.create_default_context(cafile=folder / "ca.crt")
-        self.tls.load_cert_chain(folder / "admin.crt", folder / "admin.key")
+        if token is None:
+            self.tls.load_cert_chain(folder / "admin.crt", folder / "admin.key")
         self.local = threading.local()
 
     def connect(self, seconds=CALL_SECONDS_MAX):
-        return http.client.HTTPSConnection("127.0.0.1", self.port, context=self.tls, timeout=seconds)
+        return http.client.HTTPSConnection(self.host, self.port, timeout=seconds, context=self.tls)
+
+    def headers(self):
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
     def exchange(self, method, path, body, content_type):
         """(response, its bytes)."""
@@ -41,7 +48,7 @@ class Api:
             connection.close()  # the request opens it again
         self.local.used = time.monotonic()
         try:
-            connection.request(method, path, body, {"Content-Type": content_type} if body else {})
+            connection.request(method, path, body, {**self.headers(), **({"Content-Type": content_type} if body else {})})
             response = connection.getresponse()
             return response, response.read()
         except (http.client.HTTPException, OSError):
@@ -61,7 +68,7 @@ class Api:
                 message = json.loads(text).get("message", "")
             except ValueError:
                 message = text[:200].decode(errors="replace")
-            raise ApiError(response.status, f"{method} {path}: {message}")
+            raise Refused(response.status, f"{method} {path}: {message}")
         return text
 
     def call(self, method, path, body=None, content_type="application/json"):
@@ -75,8 +82,8 @@ class Api:
         """None where it is missing."""
         try:
             return self.get(path)
-        except ApiError as error:
-            if error.status == 404:
+        except Refused as refused:
+            if refused.code == 404:
                 return None
             raise
 
@@ -86,13 +93,13 @@ class Api:
     def patch(self, path, body, content_type=MERGE_PATCH):
         return self.call("PATCH", path, body, content_type)
 
-    def delete(self, path, options=None):
+    def delete(self, path, **options):
         """True where there was something to delete."""
         try:
-            self.call("DELETE", path, options)
+            self.call("DELETE", path, {"apiVersion": "v1", "kind": "DeleteOptions", **options})
             return True
-        except ApiError as error:
-            if error.status == 404:
+        except Refused as refused:
+            if refused.code == 404:
                 return False
             raise
 
