@@ -4,6 +4,7 @@ import json
 import pathlib
 import re
 import subprocess
+import tempfile
 
 import yaml
 
@@ -45,6 +46,19 @@ def helm_install_brings_up_the_operator():
     equal([pod["status"]["phase"] for pod in pods], ["Running"] * 2, "the phases of the operator's pods")
     equal([pod["status"]["containerStatuses"][0]["restartCount"] for pod in pods], [0, 0], "the restarts of the operator")
     SIDE.start()
+
+
+def a_second_cluster_on_the_machine_is_refused():
+    """With a cache of its own, as another checkout has; this one is not disturbed."""
+    with tempfile.TemporaryDirectory(prefix="tj-e2e-second-") as cache:
+        pathlib.Path(cache, "bin").symlink_to(world.BIN)
+        other = {"TRAININGJOB_CACHE": cache}
+        refused = world.run(world.CLUSTER, "up", "1", check=False, env=other)
+        wanted = f"the cluster in {world.CACHE}/cluster is up, and a machine carries one; take it down first: TRAININGJOB_CACHE={world.CACHE} "
+        expect(refused.returncode != 0 and wanted in refused.stderr, f"the second was not refused: {refused}")
+        world.run(world.CLUSTER, "down", env=other)
+    ready = [condition["status"] for node in get("nodes") for condition in node["status"]["conditions"] if condition["type"] == "Ready"]
+    equal(ready, ["True"] * 2, "whether the nodes are ready")
 
 
 def the_operator_image_is_small_and_has_no_compiler():
