@@ -261,6 +261,32 @@ TEST(Ownership, a_rank_whose_pod_was_gone_before_its_deletion_is_filled) {
   EXPECT_EQ(world.phase("a"), "Running");
 }
 
+TEST(Ownership, a_terminating_pod_of_a_running_gang_is_waited_for_by_the_next) {
+  World world;
+  world.set_kubelet(Kubelet::starts_pods);
+  world.start_controller();
+  world.create_job("a", 2);
+  ASSERT_TRUE(world.pass_until([&] { return world.phase("a") == "Running"; }));
+  world.place_pod("a-worker-1", "n1");
+  const json terminating = world.get(Resource::pods, "a-worker-1")["metadata"]["uid"];
+  world.keep_terminating_pods(true);
+  const json grace{{"gracePeriodSeconds", 600}};
+  ASSERT_TRUE(world.objects().remove(Resource::pods, {"default", "a-worker-1"}, grace).ok());
+  world.pass(9min);
+  const json left = world.get(Resource::pods, "a-worker-1");
+  EXPECT_EQ(left["metadata"]["uid"], terminating) << "its place is nobody else's";
+  EXPECT_EQ(left["metadata"]["deletionGracePeriodSeconds"], 600) << "nobody hurries it";
+  EXPECT_EQ(world.job("a")["status"]["attempt"], 0) << "its program may still save";
+  EXPECT_EQ(world.requests("create pods"), 2);
+  EXPECT_EQ(world.requests("delete pods"), 0);
+  world.keep_terminating_pods(false);
+  const auto runs_again = [&] {
+    return world.phase("a") == "Running" && world.job("a")["status"]["attempt"] == 1;
+  };
+  EXPECT_TRUE(world.pass_until(runs_again));
+  EXPECT_EQ(world.requests("create pods"), 4);
+}
+
 TEST(Ownership, a_terminating_pod_keeps_its_rank_until_it_has_gone) {
   World world;
   world.start_controller();
