@@ -17,14 +17,16 @@ import console
 import markdown
 import yaml
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from support.places import BUILD, ROOT  # noqa: E402
+from support.ports import free_port  # noqa: E402
+
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROGRAM_FOLDERS = [BUILD / "cli", BUILD / "trainer", BUILD / "operator" / "loop"]
 
 sys.path.insert(0, str(ROOT / "tools" / "test"))
 import stages  # noqa: E402
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "bench" / "operator")]
-from support.places import BUILD, ROOT  # noqa: E402
-from support.ports import free_port  # noqa: E402
+sys.path.insert(0, str(ROOT / "tests" / "bench" / "operator"))
 import report  # noqa: E402
 
 

@@ -42,7 +42,8 @@ class Nodes:
         return ["nsenter", "--target", str(self.holders[node].pid), "--net"]
 
     def run(self, node, script):
-        subprocess.run([*self.within(node), "sh", "-c", script], check=True)
+        """What it prints."""
+        return subprocess.run([*self.within(node), "sh", "-c", script], check=True, stdout=subprocess.PIPE, text=True).stdout
 
     def cut(self):
         """Packets are lost without a word, as in a cable that is pulled out behind a switch."""

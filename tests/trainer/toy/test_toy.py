@@ -12,10 +12,10 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-sys.path[:0] = [str(HERE.parent), str(ROOT / "tests" / "docs")]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "docs")]
 import console  # noqa: E402
 import markdown  # noqa: E402
-from processes import ProcessTest, environment_of_a_program  # noqa: E402
+from support.processes import ProcessTest, environment_of_a_program  # noqa: E402
 
 TRAINER = os.environ.get("TJ_TRAINER", "")
 WEIGHTS, BIAS = (2.0, -1.0, 0.5), 3.0
