@@ -1,6 +1,7 @@
-# Two images from one source: `operator` (the controller, nothing but its program and shared libraries) and
-# `trainer` (the entrypoint of the workers with libtorch for CPUs, and a sample text). Built by tools/images,
-# which mounts the project's cache at /cache; a plain `docker build --target operator .` works too, only cold.
+# Two images: `operator` (the controller, nothing but its program and shared libraries) and `trainer` (the entrypoint of
+# the workers with libtorch for CPUs, and a sample text). Compiles both from this source: `make images-from-source`,
+# or a plain `docker build --target operator .`. tools/images passes the programs of build/dev, which the same flags
+# compiled, in place of the stages `operator-programs` and `trainer-programs`, so that nothing is compiled twice.
 ARG BASE=docker.io/library/debian:bookworm-slim
 
 FROM ${BASE} AS toolchain
@@ -9,40 +10,35 @@ WORKDIR /src
 COPY tools/deps tools/cuda-headers tools/
 RUN tools/deps build
 
-FROM toolchain AS build-operator
+FROM toolchain AS operator-programs
 COPY . .
 RUN cmake --preset release -DTJ_TRAINER=OFF \
  && cmake --build --preset release --target trainingjob-operator \
- && install -D -s -t /out/bin $(find build/release -type f -executable -name trainingjob-operator) \
- && tools/hardened /out/bin/trainingjob-operator \
- && tools/runtime-packages /out/bin/trainingjob-operator >/out/packages \
+ && tools/programs operator build/release /out \
  && rm -rf build
 
-FROM toolchain AS build-trainer
+FROM toolchain AS trainer-programs
 COPY . .
 RUN cmake --preset release -DTJ_OPERATOR=OFF \
  && cmake --build --preset release --target trainer trainer-engine trainer_nccl \
- && install -D -s -t /out/bin $(find build/release -type f -executable -name 'trainer*' ! -name '*.*') build/release/trainer/libtrainer_nccl.so \
- && tools/hardened /out/bin/* \
- && tools/runtime-packages /out/bin/* >/out/packages \
- && mkdir -p /out/lib && cp /cache/libtorch-*/lib/*.so* /out/lib/ \
+ && tools/programs trainer build/release /out \
  && rm -rf build
 
 FROM ${BASE} AS operator
-COPY --from=build-operator /out/packages /usr/share/trainingjob/packages
+COPY --from=operator-programs /out/packages /usr/share/trainingjob/packages
 RUN apt-get update -q && xargs -a /usr/share/trainingjob/packages apt-get install -y -q --no-install-recommends \
  && rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/*
-COPY --from=build-operator /out/bin/trainingjob-operator /usr/local/bin/
+COPY --from=operator-programs /out/bin/trainingjob-operator /usr/local/bin/
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/trainingjob-operator"]
 
 FROM ${BASE} AS trainer
-COPY --from=build-trainer /out/packages /usr/share/trainingjob/packages
+COPY --from=trainer-programs /out/packages /usr/share/trainingjob/packages
 RUN apt-get update -q && xargs -a /usr/share/trainingjob/packages apt-get install -y -q --no-install-recommends \
  && rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/*
-COPY --from=build-trainer /out/lib /usr/local/lib/trainingjob
+COPY --from=trainer-programs /out/lib /usr/local/lib/trainingjob
 RUN echo /usr/local/lib/trainingjob >/etc/ld.so.conf.d/trainingjob.conf && ldconfig
-COPY --from=build-trainer /out/bin /usr/local/bin/
+COPY --from=trainer-programs /out/bin /usr/local/bin/
 COPY manifests/examples/text /usr/share/trainingjob/text
 WORKDIR /usr/share/trainingjob
 ENTRYPOINT ["/usr/local/bin/trainer"]

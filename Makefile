@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench bench-operator bench-trainer soak storm cpus repeat faults fuzz check format clean
+.PHONY: help run build test bench bench-operator bench-trainer soak storm cpus repeat images-from-source faults fuzz check format clean
 
 export TRAININGJOB_CACHE ?= $(HOME)/.cache/trainingjob
 export CCACHE_DIR ?= $(TRAININGJOB_CACHE)/ccache
@@ -12,7 +12,7 @@ job ?= manifests/examples/gpt2-nano.yaml
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS=$$'\t' read -r name what; do \
-	  printf '  make %-14s %s\n' "$$name" "$$what"; done
+	  printf '  make %-18s %s\n' "$$name" "$$what"; done
 
 run: build  ## sets everything up and runs the example job here, as local processes (job=FILE for another)
 	build/dev/cli/tj run -f $(job)
@@ -67,6 +67,11 @@ repeat:  ## the trainer's tests fifty times beside three busy processes (a night
 	cmake --preset dev --log-level=WARNING >/dev/null
 	cmake --build --preset dev
 	tests/trainer/repeat build/dev 50
+
+images-from-source:  ## the Dockerfile compiles the images, in a Debian of its own; the cluster's stories are told with them
+	tools/deps apt
+	tools/deps cluster
+	tests/e2e/run --from-source
 
 faults:  ## two ranks on two nodes, killed, frozen, cut off: a table of who was blamed and how fast all were gone
 	tools/deps apt

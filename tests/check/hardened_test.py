@@ -1,4 +1,4 @@
-"""tools/hardened finds each protection that a program lacks; the preset `release` asks for all of them."""
+"""tools/hardened finds each protection that a program lacks; the presets of what is shipped ask for all of them."""
 import json
 import pathlib
 import subprocess
@@ -17,9 +17,9 @@ WITHOUT = {
 }
 
 
-def release_flags():
+def shipped_flags():
     presets = json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]
-    variables = next(preset for preset in presets if preset["name"] == "release")["cacheVariables"]
+    variables = next(preset for preset in presets if preset["name"] == "shipped")["cacheVariables"]
     return ["-O2", *variables["CMAKE_CXX_FLAGS"].split(), *variables["CMAKE_EXE_LINKER_FLAGS"].split()]
 
 
@@ -28,12 +28,12 @@ class Hardened(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             source, program = pathlib.Path(folder) / "p.cc", pathlib.Path(folder) / "p"
             source.write_text(SOURCE)
-            subprocess.run(["g++", *release_flags(), *flags, "-o", program, source], check=True)
+            subprocess.run(["g++", *shipped_flags(), *flags, "-o", program, source], check=True)
             done = subprocess.run([ROOT / "tools/hardened", program], capture_output=True, text=True)
             self.assertEqual(done.returncode == 0, done.stderr == "")
             return done.stderr
 
-    def test_what_the_release_preset_builds_lacks_nothing(self):
+    def test_what_the_presets_build_lacks_nothing(self):
         self.assertEqual(self.said_of(), "")
 
     def test_each_protection_is_missed(self):
@@ -45,7 +45,9 @@ class Hardened(unittest.TestCase):
 
     def test_the_images_hold_only_what_was_checked(self):
         dockerfile = (ROOT / "Dockerfile").read_text()
-        self.assertEqual(dockerfile.count("tools/hardened /out/bin/"), dockerfile.count("--preset release --target"))
+        self.assertEqual(dockerfile.count("tools/programs"), dockerfile.count("--preset release --target"))
+        self.assertIn('"$here/tools/programs"', (ROOT / "tools/images").read_text())
+        self.assertIn('tools/hardened" "$folder"/bin/*', (ROOT / "tools/programs").read_text())
 
 
 if __name__ == "__main__":

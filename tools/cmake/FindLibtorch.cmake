@@ -25,6 +25,8 @@ if(Libtorch_FOUND AND NOT TARGET Libtorch::Libtorch)
   target_compile_definitions(Libtorch::Libtorch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
   # Without OpenMP at::parallel_for is a plain loop. The libgomp found at run time is the one beside libtorch.
   target_compile_options(Libtorch::Libtorch INTERFACE -fopenmp)
+  # Its headers name themselves in messages; the images' programs shall not name a folder of the machine that built them.
+  target_compile_options(Libtorch::Libtorch INTERFACE -ffile-prefix-map=${Libtorch_ROOT}/=)
   target_link_libraries(Libtorch::Libtorch INTERFACE ${Libtorch_CPU} ${Libtorch_C10} gomp)
   # libtorch_cpu names CUDA symbols that a CPU program never calls.
   target_link_options(Libtorch::Libtorch INTERFACE -Wl,--allow-shlib-undefined -Wl,-rpath,${Libtorch_ROOT}/lib)
