@@ -9,10 +9,7 @@ endif()
 
 find_program(TJ_CCACHE ccache)
 if(TJ_CCACHE)
-  # Precompiled headers need the sloppiness; base_dir lets two checkouts share the cache.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-    CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
-    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${TJ_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_CURRENT_LIST_DIR}/ccache ${CMAKE_SOURCE_DIR})
 endif()
 
 add_library(tj_flags INTERFACE)
