@@ -5,6 +5,8 @@ import json
 import os
 import pathlib
 import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -423,6 +425,17 @@ class Testing(unittest.TestCase):
     def test_the_stages_are_those_of_the_runner(self):
         table = markdown.first_column(markdown.section(read("docs/testing.md"), "Testing"))
         self.assertEqual(table, [stage.name for stage in stages.STAGES if stage.counts])
+
+    def test_each_command_for_one_test_has_its_program_and_its_story(self):
+        rows = markdown.rows(markdown.section(read("docs/testing.md"), "Run one test"))
+        for command in markdown.code_words([row[1] for row in rows]):
+            words = [word for word in shlex.split(command) if "=" not in word or word.startswith("-")]
+            with self.subTest(command):
+                self.assertTrue(shutil.which(words[0]) or (ROOT / words[0]).exists())
+                if words[0].startswith("tests/") and len(words) > 1:
+                    story = next(word for word in words[1:] if not word.startswith("-"))
+                    texts = [path.read_text() for path in (ROOT / words[0]).parent.iterdir() if path.is_file()]
+                    self.assertTrue(any(re.search(rf"def \w*{story}", text) for text in texts))
 
     def test_the_rules_are_those_of_the_lint(self):
         source = read("tools/check/lint")
