@@ -5,14 +5,16 @@
 #include <optional>
 #include <string_view>
 
+#include "operator/api/policy_fields.h"
+
 namespace tj {
 namespace {
 
-/// Takes a number off the front of `text`.
-std::optional<int> take_number(std::string_view& text) {
+/// Takes a rank off the front of `text`.
+std::optional<int> take_rank(std::string_view& text) {
   int number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (read.ec != std::errc{} || number < 0) return std::nullopt;
+  if (read.ec != std::errc{} || number < 0 || number >= field::kWorkers.max) return std::nullopt;
   text.remove_prefix(static_cast<std::size_t>(read.ptr - text.data()));
   return number;
 }
@@ -29,8 +31,8 @@ RankSet RankSet::parse(const std::string& text) {
   RankSet set;
   std::string_view rest = text;
   do {
-    const auto first = take_number(rest);
-    const auto last = first && take(rest, '-') ? take_number(rest) : first;
+    const auto first = take_rank(rest);
+    const auto last = first && take(rest, '-') ? take_rank(rest) : first;
     const bool is_range = first && last && *first <= *last &&
                           (set.ranges_.empty() || *first > set.ranges_.back().second + 1);
     if (!is_range) break;
@@ -66,9 +68,9 @@ void RankSet::insert(int rank) {
 }
 
 bool RankSet::contains(int rank) const {
-  return std::any_of(ranges_.begin(), ranges_.end(), [&](const auto& range) {
-    return range.first <= rank && rank <= range.second;
-  });
+  const auto range = std::partition_point(ranges_.begin(), ranges_.end(),
+                                          [&](const auto& each) { return each.second < rank; });
+  return range != ranges_.end() && range->first <= rank;
 }
 
 int RankSet::size() const {

@@ -8,7 +8,7 @@ namespace tj {
 
 class RankSet {
  public:
-  /// Reads until the first thing that is no rank, no range, or out of order.
+  /// Reads until the first thing that is no rank of the largest gang, no range, or out of order.
   static RankSet parse(const std::string& text);
   std::string text() const;
 

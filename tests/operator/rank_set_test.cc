@@ -43,6 +43,9 @@ TEST(RankSet, is_read_up_to_the_first_thing_that_is_none) {
   EXPECT_EQ(read("5-2"), "");
   EXPECT_EQ(read("-3"), "");
   EXPECT_EQ(read("1,99999999999"), "1");
+  EXPECT_EQ(read("0,2147483647"), "0");
+  EXPECT_EQ(read("0-2147483647"), "");
+  EXPECT_EQ(read("3,9998-9999,10001"), "3,9998-9999");
 }
 
 }  // namespace
