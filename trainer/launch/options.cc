@@ -1,11 +1,15 @@
 #include "trainer/launch/options.h"
 
-#include <array>
+#include <CLI/CLI.hpp>
 #include <climits>
+#include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "contract/launch_env.h"
+#include "contract/names.h"
 
 namespace tj::trainer {
 namespace {
@@ -31,35 +35,10 @@ Examples
   trainer launch --nproc 2 --grace-seconds 60 -- bash start.sh
 )";
 
-constexpr std::string_view kIdentityHelp = R"(
-  --nproc N          processes on this worker; without it what the variables say, else as with auto
-  --nproc auto       one per GPU in CUDA_VISIBLE_DEVICES, else per /dev/nvidia<n>, else one
-  --convention NAME  whose variables to follow: workers, processes, pet, nnodes, slurm or none;
-                     without it the first that is set, by the rules in docs/launching.md
+constexpr const char* kConventions = "workers, processes, pet, nnodes, slurm or none";
 
-By hand, instead of variables; ranks and sizes count processes:
-  --world-size N     processes of the job; the other flags below need it
-  --gpus-per-node N  processes on each node
-  --node-rank N      which node this is, from 0
-  --rank N           the one process to start, from 0
-  --local-rank N     the same on its node, from 0
-  --master-addr HOST where rank 0 runs; without it MASTER_ADDR
-  --master-port N    a TCP port there; without it MASTER_PORT, else 29500
-)";
-
-constexpr std::string_view kLaunchHelp = R"(trainer launch: turns this worker into processes
-
-  trainer launch [FLAGS] -- COMMAND...
-
-  --grace-seconds S  time from SIGTERM to SIGKILL when processes must stop (default 30)
-  --frozen-seconds S a process that a signal (SIGSTOP) has stopped for so long is killed, as the
-                     others wait for it; 0: never (default 9)
-  --max-restarts N   start all processes of this worker again after a failure, N times at most
-                     (default 0); for use without a cluster, where no operator does it
-)";
-
-constexpr std::string_view kLaunchNotes = R"(
-Each process gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR and
+constexpr const char* kLaunchNotes =
+    R"(Each process gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR and
 MASTER_PORT as torchrun sets them, and OMP_NUM_THREADS if unset. TERM, INT, HUP, QUIT, USR1 and
 USR2 are forwarded. The first process that fails ends the others, and its exit code (128+n for
 signal n) is the launcher's own.
@@ -67,40 +46,15 @@ signal n) is the launcher's own.
 Examples
   trainer launch -- python3 train.py --lr 3e-4
   trainer launch --nproc 2 -- trainer train --model gpt2-nano --data /data/text
-  trainer launch --world-size 16 --gpus-per-node 8 --node-rank 1 --master-addr node-a -- bash run.sh
-)";
+  trainer launch --world-size 16 --gpus-per-node 8 --node-rank 1 --master-addr node-a -- bash run.sh)";
 
-constexpr std::string_view kEnvHelp =
-    R"(trainer env: says who this worker is, as launch would find it
-
-  trainer env [--explain] [FLAGS]
-
-  --explain          a table of each value and where it came from; without it the variables of the
-                     worker's first process, for a shell
-)";
-
-constexpr std::string_view kCheckHelp =
-    R"(trainer check: looks whether a training could begin; to be run on every worker, as training is
-
-  trainer check [FLAGS]
-
-  --model NAME       what trainer train would be given: how the data is read
-  --data PATH        the same; may be given several times
-  --out FOLDER       the same; 64 MB are written there, for a second at most, and removed
-  --init-from PATH   the same
-  --rendezvous-timeout-seconds S
-                     how long ranks wait for each other (default 60)
-  --json             one JSON document instead of a table
-)";
-
-constexpr std::string_view kCheckNotes = R"(
-Exit codes: 0 (pass, or warn: training can begin), 69 (retry: something is not there yet), 78 (fatal:
-training would fail). Rank 0 prints the findings of all workers.
+constexpr const char* kCheckNotes =
+    R"(Exit codes: 0 (pass, or warn: training can begin), 69 (retry: something is not there yet), 78
+(fatal: training would fail). Rank 0 prints the findings of all workers.
 
 Examples
   trainer check --data /data/text --out /out
-  trainer launch --nproc 2 -- trainer check --json
-)";
+  trainer launch --nproc 2 -- trainer check --json)";
 
 Error usage(std::string_view subject, std::string message) {
   return Error{.code = Code::invalid,
@@ -109,36 +63,111 @@ Error usage(std::string_view subject, std::string message) {
                .retry_after = {}};
 }
 
-/// Walks over options, each as "--name value" or "--name=value".
-class Arguments {
+/// CLI11's, but for the words that follow the flags.
+class HelpLayout final : public CLI::Formatter {
  public:
-  explicit Arguments(std::span<const std::string> left) : left_(left) {}
-
-  bool at_option() const { return !left_.empty() && left_[0].starts_with("-"); }
-
-  /// The next word; what follows its '=' stays for value().
-  std::string name() {
-    const std::string word = left_[0];
-    left_ = left_.subspan(1);
-    const auto equals = word.find('=');
-    if (equals == std::string::npos) return word;
-    inline_value_ = word.substr(equals + 1);
-    return word.substr(0, equals);
+  explicit HelpLayout(std::string usage) : usage_(std::move(usage)) { column_width(34); }
+  std::string make_usage(const CLI::App*, std::string) const override {
+    return "Usage: " + usage_ + "\n";
   }
-
-  Result<std::string> value(std::string_view name, std::string_view what) {
-    if (inline_value_) return *std::exchange(inline_value_, std::nullopt);
-    if (left_.empty()) return usage(name, "has no value; it must be " + std::string(what));
-    const std::string word = left_[0];
-    left_ = left_.subspan(1);
-    return word;
-  }
-
-  std::vector<std::string> rest() const { return {left_.begin(), left_.end()}; }
 
  private:
-  std::span<const std::string> left_;
-  std::optional<std::string> inline_value_;
+  std::string usage_;
+};
+
+struct Flag {
+  std::string name;  // with its dashes
+  const char* value = "";
+  const char* what = "a number";  // that value must be
+  std::string help;
+};
+
+std::string with_default(const std::string& help, std::int64_t value) {
+  return help + " (" + std::to_string(value) + ")";
+}
+
+/// One command and its flags. CLI11 finds them and writes the help; what is wrong with a value is
+/// said in our words: the flag, the value, and what would be right.
+class Command {
+ public:
+  Command(const std::string& name, const std::string& arguments, const std::string& does)
+      : name_("trainer " + name), app_(name_ + ": " + does, name_) {
+    app_.formatter(std::make_shared<HelpLayout>(name_ + " " + arguments));
+    app_.prefix_command();  // the words from the first that is no flag are left alone
+  }
+
+  void group(std::string title) { group_ = std::move(title); }
+  void footer(const char* notes) { app_.footer(notes); }
+
+  void on(const Flag& flag, bool& is_on) {
+    app_.add_flag(flag.name, is_on, flag.help)->group(group_);
+  }
+
+  /// `read` is called each time that the flag is given.
+  void text(const Flag& flag, std::function<Result<void>(const std::string&)> read) {
+    what_[flag.name] = flag.what;
+    const auto take = [this, read = std::move(read)](const CLI::results_t& given) {
+      const auto taken = read(given.front());
+      if (!taken && !refused_) refused_ = taken.error();
+      return true;
+    };
+    app_.add_option(flag.name, CLI::callback_t(take), flag.help)
+        ->type_name(flag.value)
+        ->group(group_)
+        ->trigger_on_parse();
+  }
+
+  void number(const Flag& flag, int min, int max, std::function<void(int)> store) {
+    text(flag, [name = flag.name, min, max, store](const std::string& text) -> Result<void> {
+      const auto number = parse_int(name, text, min, max);
+      if (!number) return number.error();
+      store(*number);
+      return {};
+    });
+  }
+
+  struct Parsed {
+    std::optional<std::string> help;  // the text to print instead
+    std::vector<std::string> rest;    // the words that follow the flags
+  };
+  Result<Parsed> parse(std::span<const std::string> words) {
+    try {
+      app_.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+    } catch (const CLI::CallForHelp&) {
+      return Parsed{.help = app_.help(), .rest = {}};
+    } catch (const CLI::ArgumentMismatch&) {  // only the last word can lack what follows it
+      return refused_.value_or(without_value(words.back()));
+    } catch (const CLI::ParseError& failure) {
+      return refused_.value_or(usage(name_, failure.what()));
+    }
+    const auto rest = app_.remaining();
+    // CLI11 takes the word after "--name=" for its value.
+    for (const auto& word : words.first(words.size() - rest.size())) {
+      if (word.ends_with("=") && what_.contains(word.substr(0, word.size() - 1)))
+        return without_value(word);
+    }
+    if (refused_) return *refused_;
+    return Parsed{.help = {}, .rest = rest};
+  }
+
+  Error unknown(const std::string& word) const {
+    return usage(word.substr(0, word.find('=')),
+                 "is not an option of " + name_ + "; see " + name_ + " --help");
+  }
+
+ private:
+  Error without_value(const std::string& word) const {
+    const auto name = word.substr(0, word.find('='));
+    const auto found = what_.find(name);
+    return usage(name,
+                 "has no value" + (found == what_.end() ? "" : "; it must be " + found->second));
+  }
+
+  std::string name_;
+  CLI::App app_;
+  std::string group_ = "Options";
+  std::map<std::string, std::string> what_;  // that the value of a flag must be
+  std::optional<Error> refused_;             // the first value that was not right
 };
 
 Result<NprocChoice> parse_nproc(const std::string& text) {
@@ -151,173 +180,167 @@ Result<NprocChoice> parse_nproc(const std::string& text) {
   return NprocChoice{.source = NprocChoice::Source::fixed, .count = *count};
 }
 
-/// A flag that says by hand who this is.
-struct PlaceFlag {
-  std::string_view name;
-  int min = 0;
-  int max = INT_MAX;
-  std::optional<int> PlaceFlags::*member;
-};
-constexpr std::array<PlaceFlag, 6> kPlaceFlags = {{
-    {"--world-size", 1, INT_MAX, &PlaceFlags::world_size},
-    {"--gpus-per-node", 1, kNprocMax, &PlaceFlags::gpus_per_node},
-    {"--rank", 0, INT_MAX, &PlaceFlags::rank},
-    {"--local-rank", 0, kNprocMax - 1, &PlaceFlags::local_rank},
-    {"--node-rank", 0, INT_MAX, &PlaceFlags::node_rank},
-    {"--master-port", 1, 65535, &PlaceFlags::master_port},
-}};
-
-Result<int> read_int(Arguments& arguments, std::string_view name, int min, int max) {
-  const auto text = arguments.value(name, "a number");
-  if (!text) return text.error();
-  return parse_int(name, *text, min, max);
+void add_place_flags(Command& command, PlaceFlags& place) {
+  command.group("By hand, instead of variables; ranks and sizes count processes");
+  const auto number = [&](const char* name, int min, int max, std::optional<int>& value,
+                          const std::string& help) {
+    command.number({.name = name, .value = "N", .help = help}, min, max,
+                   [&value](int given) { value = given; });
+  };
+  number("--world-size", 1, INT_MAX, place.world_size,
+         "processes of the job; the other flags below need it");
+  number("--gpus-per-node", 1, kNprocMax, place.gpus_per_node, "processes on each node");
+  number("--node-rank", 0, INT_MAX, place.node_rank, "which node this is, from 0");
+  number("--rank", 0, INT_MAX, place.rank, "the one process to start, from 0");
+  number("--local-rank", 0, kNprocMax - 1, place.local_rank, "the same on its node, from 0");
+  command.text({.name = "--master-addr",
+                .value = "HOST",
+                .what = "a host name or address",
+                .help = "where rank 0 runs; without it MASTER_ADDR"},
+               [&place](const std::string& host) -> Result<void> {
+                 if (host.empty())
+                   return usage("--master-addr", "is empty; it must be a host name or address");
+                 place.master_addr = host;
+                 return {};
+               });
+  number("--master-port", 1, 65535, place.master_port,
+         "a TCP port there; without it MASTER_PORT, else " +
+             std::to_string(names::kMasterPortDefault));
 }
 
-/// False: it is no option about who this worker is.
-Result<bool> read_identity_option(Arguments& arguments, const std::string& name,
-                                  IdentityOptions& options) {
-  for (const PlaceFlag& flag : kPlaceFlags) {
-    if (name != flag.name) continue;
-    const auto number = read_int(arguments, name, flag.min, flag.max);
-    if (!number) return number.error();
-    options.place.*flag.member = *number;
-    return true;
-  }
-  if (name == "--master-addr") {
-    const auto host = arguments.value(name, "a host name or address");
-    if (!host) return host.error();
-    if (host->empty()) return usage(name, "is empty; it must be a host name or address");
-    options.place.master_addr = *host;
-    return true;
-  }
-  if (name == "--convention") {
-    const auto word = arguments.value(name, "a convention");
-    if (!word) return word.error();
-    options.convention = convention_named(*word);
-    if (options.convention) return true;
-    return usage(name,
-                 "is \"" + *word + "\"; it must be workers, processes, pet, nnodes, slurm or none");
-  }
-  if (name == "--nproc") {
-    const auto text = arguments.value(name, "auto or a number of processes");
-    if (!text) return text.error();
-    const auto nproc = parse_nproc(*text);
-    if (!nproc) return nproc.error();
-    options.nproc = *nproc;
-    return true;
-  }
-  return false;
+void add_identity_flags(Command& command, IdentityOptions& options) {
+  command.group("Who this worker is");
+  command.text(
+      {.name = "--nproc",
+       .value = "N",
+       .what = "auto or a number of processes",
+       .help = "processes on this worker (what the variables say, else as with auto); auto: "
+               "one per GPU in CUDA_VISIBLE_DEVICES, else per /dev/nvidia<n>, else one"},
+      [&options](const std::string& text) -> Result<void> {
+        const auto nproc = parse_nproc(text);
+        if (!nproc) return nproc.error();
+        options.nproc = *nproc;
+        return {};
+      });
+  command.text({.name = "--convention",
+                .value = "NAME",
+                .what = kConventions,
+                .help = "whose variables to follow: " + std::string(kConventions) +
+                        " (the first that is set, by the rules in docs/launching.md)"},
+               [&options](const std::string& word) -> Result<void> {
+                 options.convention = convention_named(word);
+                 if (options.convention) return {};
+                 return usage("--convention",
+                              "is \"" + word + "\"; it must be " + std::string(kConventions));
+               });
+  add_place_flags(command, options.place);
 }
 
-Result<void> read_launch_option(Arguments& arguments, const std::string& name,
-                                LaunchOptions& options) {
-  if (name == "--grace-seconds" || name == "--frozen-seconds") {
-    const auto seconds = read_int(arguments, name, 0, kGraceSecondsMax);
-    if (!seconds) return seconds.error();
-    (name == "--grace-seconds" ? options.grace : options.frozen) = std::chrono::seconds(*seconds);
-    return {};
-  }
-  if (name == "--max-restarts") {
-    const auto restarts = read_int(arguments, name, 0, kRestartsMax);
-    if (!restarts) return restarts.error();
-    options.max_restarts = *restarts;
-    return {};
-  }
-  const auto known = read_identity_option(arguments, name, options.identity);
-  if (!known) return known.error();
-  if (*known) return {};
-  return usage(name, "is not an option of trainer launch; see trainer launch --help");
+void add_seconds(Command& command, const Flag& flag, int min, std::chrono::seconds& value) {
+  Flag shown = flag;
+  shown.value = "S";
+  shown.help = with_default(flag.help, value.count());
+  command.number(shown, min, kGraceSecondsMax,
+                 [&value](int seconds) { value = std::chrono::seconds(seconds); });
 }
 
 Result<CommandLine> parse_launch(std::span<const std::string> words) {
   LaunchOptions options;
-  Arguments arguments(words);
-  while (arguments.at_option()) {
-    const std::string name = arguments.name();
-    if (name == "--") break;
-    if (name == "--help" || name == "-h") {
-      return CommandLine(ShowText{std::string(kLaunchHelp) + std::string(kIdentityHelp) +
-                                  std::string(kLaunchNotes)});
-    }
-    if (const auto read = read_launch_option(arguments, name, options); !read) return read.error();
+  Command command("launch", "[FLAGS] -- COMMAND...", "turns this worker into processes");
+  add_seconds(
+      command,
+      {.name = "--grace-seconds", .help = "time from SIGTERM to SIGKILL when processes must stop"},
+      0, options.grace);
+  add_seconds(
+      command,
+      {.name = "--frozen-seconds",
+       .help = "a process that a signal (SIGSTOP) has stopped for so long is killed, as the "
+               "others wait for it; 0: never"},
+      0, options.frozen);
+  command.number(
+      {.name = "--max-restarts",
+       .value = "N",
+       .help = with_default("start all processes of this worker again after a failure, N times at "
+                            "most; for use without a cluster, where no operator does it",
+                            options.max_restarts)},
+      0, kRestartsMax, [&options](int restarts) { options.max_restarts = restarts; });
+  add_identity_flags(command, options.identity);
+  command.footer(kLaunchNotes);
+  const auto parsed = command.parse(words);
+  if (!parsed) return parsed.error();
+  if (parsed->help) return CommandLine(ShowText{*parsed->help});
+  std::span<const std::string> rest = parsed->rest;
+  if (!rest.empty() && rest[0] == "--") {
+    rest = rest.subspan(1);
+  } else if (!rest.empty() && rest[0].starts_with("-")) {
+    return command.unknown(rest[0]);
   }
-  options.command = arguments.rest();
-  if (options.command.empty()) {
-    return usage("trainer launch", "no command; give one after --, as in " +
-                                       std::string("trainer launch -- python3 train.py"));
+  if (rest.empty()) {
+    return usage("trainer launch",
+                 "no command; give one after --, as in trainer launch -- python3 train.py");
   }
+  options.command.assign(rest.begin(), rest.end());
+  return CommandLine(std::move(options));
+}
+
+/// Of a command that takes flags alone.
+template <typename Options>
+Result<CommandLine> parse_flags(Command& command, std::span<const std::string> words,
+                                Options& options) {
+  const auto parsed = command.parse(words);
+  if (!parsed) return parsed.error();
+  if (parsed->help) return CommandLine(ShowText{*parsed->help});
+  if (!parsed->rest.empty()) return command.unknown(parsed->rest[0]);
   return CommandLine(std::move(options));
 }
 
 Result<CommandLine> parse_env(std::span<const std::string> words) {
   EnvOptions options;
-  Arguments arguments(words);
-  while (arguments.at_option()) {
-    const std::string name = arguments.name();
-    if (name == "--help" || name == "-h")
-      return CommandLine(ShowText{std::string(kEnvHelp) + std::string(kIdentityHelp)});
-    if (name == "--explain") {
-      options.explain = true;
-      continue;
-    }
-    const auto known = read_identity_option(arguments, name, options.identity);
-    if (!known) return known.error();
-    if (!*known) return usage(name, "is not an option of trainer env; see trainer env --help");
-  }
-  const auto rest = arguments.rest();
-  if (!rest.empty()) return usage(rest[0], "is not an option of trainer env");
-  return CommandLine(std::move(options));
-}
-
-Result<void> read_check_option(Arguments& arguments, const std::string& name,
-                               CheckOptions& options) {
-  if (name == "--json") {
-    options.json = true;
-    return {};
-  }
-  if (name == "--rendezvous-timeout-seconds") {
-    const auto seconds = read_int(arguments, name, 1, kGraceSecondsMax);
-    if (!seconds) return seconds.error();
-    options.rendezvous_timeout = std::chrono::seconds(*seconds);
-    return {};
-  }
-  if (name == "--model") {
-    const auto model = arguments.value(name, "a name");
-    if (!model) return model.error();
-    options.model = *model;
-    return {};
-  }
-  if (name == "--data" || name == "--out" || name == "--init-from") {
-    const auto path = arguments.value(name, "a path");
-    if (!path) return path.error();
-    if (path->empty()) return usage(name, "is empty; it must be a path");
-    if (name == "--data") {
-      options.data.push_back(*path);
-    } else {
-      (name == "--out" ? options.out : options.init_from) = *path;
-    }
-    return {};
-  }
-  const auto known = read_identity_option(arguments, name, options.identity);
-  if (!known) return known.error();
-  if (*known) return {};
-  return usage(name, "is not an option of trainer check; see trainer check --help");
+  Command command("env", "[FLAGS]", "says who this worker is, as launch would find it");
+  command.on({.name = "--explain",
+              .help = "a table of each value and where it came from (the variables of the worker's "
+                      "first process, for a shell)"},
+             options.explain);
+  add_identity_flags(command, options.identity);
+  return parse_flags(command, words, options);
 }
 
 Result<CommandLine> parse_check(std::span<const std::string> words) {
   CheckOptions options;
-  Arguments arguments(words);
-  while (arguments.at_option()) {
-    const std::string name = arguments.name();
-    if (name == "--help" || name == "-h") {
-      return CommandLine(ShowText{std::string(kCheckHelp) + std::string(kIdentityHelp) +
-                                  std::string(kCheckNotes)});
-    }
-    if (const auto read = read_check_option(arguments, name, options); !read) return read.error();
-  }
-  const auto rest = arguments.rest();
-  if (!rest.empty()) return usage(rest[0], "is not an option of trainer check");
-  return CommandLine(std::move(options));
+  Command command(
+      "check", "[FLAGS]",
+      "looks whether a training could begin; to be run on every worker, as training is");
+  const auto path = [&command](const std::string& name, const char* value, const char* help,
+                               std::function<void(const std::string&)> store) {
+    command.text({.name = name, .value = value, .what = "a path", .help = help},
+                 [name, store](const std::string& text) -> Result<void> {
+                   if (text.empty()) return usage(name, "is empty; it must be a path");
+                   store(text);
+                   return {};
+                 });
+  };
+  command.text({.name = "--model",
+                .value = "NAME",
+                .what = "a name",
+                .help = "what trainer train would be given: how the data is read"},
+               [&options](const std::string& text) -> Result<void> {
+                 options.model = text;
+                 return {};
+               });
+  path("--data", "PATH", "the same; may be given several times",
+       [&options](const std::string& text) { options.data.push_back(text); });
+  path("--out", "FOLDER", "the same; 64 MB are written there, for a second at most, and removed",
+       [&options](const std::string& text) { options.out = text; });
+  path("--init-from", "PATH", "the same",
+       [&options](const std::string& text) { options.init_from = text; });
+  add_seconds(
+      command,
+      {.name = "--rendezvous-timeout-seconds", .help = "how long ranks wait for each other"}, 1,
+      options.rendezvous_timeout);
+  command.on({.name = "--json", .help = "one JSON document instead of a table"}, options.json);
+  add_identity_flags(command, options.identity);
+  command.footer(kCheckNotes);
+  return parse_flags(command, words, options);
 }
 
 }  // namespace

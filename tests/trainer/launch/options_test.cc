@@ -45,6 +45,9 @@ TEST(Options, nproc_auto_counts_devices) {
 TEST(Options, the_commands_own_options_are_left_alone) {
   EXPECT_EQ(launch_of({"launch", "--", "a", "--nproc", "7", "--", "--help", ""}).command,
             (Words{"a", "--nproc", "7", "--", "--help", ""}));
+  EXPECT_EQ(launch_of({"launch", "--", "--", "-x"}).command, (Words{"--", "-x"}));
+  EXPECT_EQ(launch_of({"launch", "a", "--betas", "[0.9,0.95]", "--x=", "{}"}).command,
+            (Words{"a", "--betas", "[0.9,0.95]", "--x=", "{}"}));
   EXPECT_EQ(launch_of({"launch", "a", "--nproc", "7"}).command, (Words{"a", "--nproc", "7"}));
 }
 
@@ -107,7 +110,9 @@ TEST(Options, wrong_ones_are_named) {
             "--convention: is \"mpi\"; it must be workers, processes, pet, nnodes, slurm or none");
   EXPECT_EQ(error_of({"env", "--grace-seconds", "1"}),
             "--grace-seconds: is not an option of trainer env; see trainer env --help");
-  EXPECT_EQ(error_of({"env", "train.py"}), "train.py: is not an option of trainer env");
+  EXPECT_EQ(error_of({"env", "train.py"}),
+            "train.py: is not an option of trainer env; see trainer env --help");
+  EXPECT_EQ(error_of({"check", "--data", ""}), "--data: is empty; it must be a path");
   EXPECT_EQ(error_of({}), "trainer: no command; it must be launch, env, check, prepare or train");
   EXPECT_EQ(error_of({"lunch"}),
             "trainer: \"lunch\" is not a command; it must be launch, env, check, prepare or train");
@@ -124,6 +129,22 @@ TEST(Options, wrong_ones_are_named) {
             "--grace-seconds: is \"-1\"; it must be a whole number from 0 to 86400");
   EXPECT_EQ(error_of({"launch", "--ranks", "2", "--", "a"}),
             "--ranks: is not an option of trainer launch; see trainer launch --help");
+  EXPECT_EQ(error_of({"launch", "--ranks=2", "--", "a"}),
+            "--ranks: is not an option of trainer launch; see trainer launch --help");
+}
+
+TEST(Options, a_value_that_was_left_out_is_not_the_next_word) {
+  EXPECT_EQ(error_of({"check", "--out=", "--json"}), "--out: has no value; it must be a path");
+  EXPECT_EQ(error_of({"launch", "--nproc=", "--", "a"}),
+            "--nproc: has no value; it must be auto or a number of processes");
+  EXPECT_EQ(launch_of({"launch", "--", "a", "--nproc="}).command, (Words{"a", "--nproc="}));
+}
+
+TEST(Options, of_what_is_given_twice_the_last_holds_and_paths_add_up) {
+  EXPECT_EQ(launch_of({"launch", "--max-restarts", "1", "--max-restarts=2", "a"}).max_restarts, 2);
+  const auto line = parse({"check", "--data", "a", "--data=[b,c]", "--json"});
+  ASSERT_TRUE(line.ok()) << describe(line.error());
+  EXPECT_EQ(std::get<CheckOptions>(*line), (CheckOptions{.data = {"a", "[b,c]"}, .json = true}));
 }
 
 }  // namespace
