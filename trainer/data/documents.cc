@@ -55,7 +55,7 @@ std::optional<std::size_t> cut_in(std::string_view window, std::size_t before, T
   return std::nullopt;
 }
 
-Result<std::int64_t> any_character(const TextFile& file, std::int64_t at) {
+Result<std::int64_t> any_character(const DataFile& file, std::int64_t at) {
   const auto text = file.read(at, 4);
   if (!text) return text.error();
   std::int64_t skipped = 0;
@@ -197,7 +197,7 @@ const char* to_string(TextFormat format) {
   return "folder";
 }
 
-Result<TextFormat> detect_format(const TextFile& file) {
+Result<TextFormat> detect_format(const DataFile& file) {
   const auto read = file.read(0, kHeadBytes);
   if (!read) return read.error();
   std::string_view head = *read;
@@ -225,7 +225,7 @@ Result<TextFormat> detect_format(const TextFile& file) {
   return TextFormat::plain;
 }
 
-Result<std::int64_t> next_cut(const TextFile& file, TextFormat format, std::int64_t at) {
+Result<std::int64_t> next_cut(const DataFile& file, TextFormat format, std::int64_t at) {
   if (at <= 0) return std::int64_t{0};
   constexpr std::int64_t kOverlap = 16;  // a mark, or the character before it, may lie across
   const bool is_plain = format == TextFormat::plain;

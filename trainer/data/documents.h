@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "contract/result.h"
-#include "trainer/data/text_file.h"
+#include "trainer/data/data_file.h"
 
 namespace tj::trainer {
 
@@ -27,13 +27,13 @@ inline constexpr std::int64_t kRecordBytesMax = 64 << 20;
 
 /// By the first bytes of a file, and for JSON lines its name. Plain text otherwise. Compressed
 /// files are refused by name.
-Result<TextFormat> detect_format(const TextFile& file);
+Result<TextFormat> detect_format(const DataFile& file);
 
 /// The first place from `at` on (0 and the end of the file included) where the file may be cut: the
 /// beginning of a record; in plain text the end of a line, at which no word of GPT-2's is cut in
 /// two. Depends on nothing else, so that neighbours agree on it. Fails when there is none within
 /// kRecordBytesMax.
-Result<std::int64_t> next_cut(const TextFile& file, TextFormat format, std::int64_t at);
+Result<std::int64_t> next_cut(const DataFile& file, TextFormat format, std::int64_t at);
 
 /// A document, or a piece of one of plain text.
 struct Document {

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "trainer/data/mapped_file.h"
+#include "trainer/data/data_file.h"
 
 namespace tj::trainer {
 namespace {

@@ -11,7 +11,7 @@
 #include <mutex>
 #include <thread>
 
-#include "trainer/data/mapped_file.h"
+#include "trainer/data/data_file.h"
 #include "trainer/data/shard.h"
 #include "trainer/process/durable_file.h"
 #include "trainer/values/settings.h"
@@ -87,7 +87,7 @@ class Preparation {
     if (parts_.size() > kPartsMax) {
       return wrong("--input", "makes " + std::to_string(parts_.size()) + " shards; at most " +
                                   std::to_string(kPartsMax) +
-                                  " can be mapped: prepare it in "
+                                  " can be open at once: prepare it in "
                                   "several folders");
     }
     entries_.resize(parts_.size());
@@ -276,7 +276,7 @@ class Preparation {
   Result<void> encode_slice(const Slice& slice, Encoder& encoder, ShardBuilder& train,
                             ShardBuilder& val) {
     const InputFile& input = inputs_[slice.file];
-    const auto file = TextFile::open(input.path);
+    const auto file = DataFile::open(input.path);
     if (!file) return file.error();
     if (file->bytes() != input.bytes) {
       return Error{.code = Code::invalid,

@@ -23,7 +23,7 @@ std::uint64_t hash_of(std::string_view name, std::int64_t offset) {
 }
 
 /// The format that --format asks for; --format wiki leaves it to the file which of the two it is.
-Result<TextFormat> format_of(const TextFile& file, const std::string& wanted) {
+Result<TextFormat> format_of(const DataFile& file, const std::string& wanted) {
   const auto detected = detect_format(file);
   if (!detected || wanted.empty() || to_string(*detected) == wanted) return detected;
   if (wanted == "folder") return TextFormat::plain;
@@ -37,7 +37,7 @@ Result<TextFormat> format_of(const TextFile& file, const std::string& wanted) {
 
 Result<void> add_input(const fs::path& path, std::string name, const std::string& format,
                        std::vector<InputFile>& inputs) {
-  const auto file = TextFile::open(path);
+  const auto file = DataFile::open(path);
   if (!file) return file.error();
   if (file->bytes() == 0) return {};
   const auto found = format_of(*file, format);

@@ -16,7 +16,7 @@ namespace tj::trainer {
 /// Text of one part; a larger file is cut, smaller ones are joined. The default, and the most.
 inline constexpr std::int64_t kPartBytes = 8 << 20;
 inline constexpr std::int64_t kPartBytesMax = 1 << 30;
-inline constexpr std::size_t kPartsMax = 60'000;  // each becomes a file that training maps
+inline constexpr std::size_t kPartsMax = 60'000;  // each becomes a file that training opens
 
 struct InputFile {
   std::filesystem::path path;

@@ -1,6 +1,6 @@
 #include "trainer/data/shard.h"
 
-#include "trainer/data/mapped_file.h"
+#include "trainer/data/token_file.h"
 #include "trainer/process/durable_file.h"
 
 namespace tj::trainer {
@@ -70,17 +70,18 @@ Result<ShardEntry> ShardBuilder::write(const fs::path& folder, const std::string
 
 Result<ShardEntry> finished_shard(const fs::path& folder, const std::string& name,
                                   const Tokenizer& tokenizer) {
-  const std::string path = (folder / name).string();
-  const auto file = MappedFile::open(path);
+  const auto path = folder / name;
+  const auto file = DataFile::open(path);
   if (!file) return file.error();
-  const auto header = decode_token_header(file->bytes(), path);
+  const auto header = read_token_header(*file);
   if (!header) return header.error();
   if (header->tokenizer_sha256 != tokenizer.sha256) {
-    return Error{
-        .code = Code::invalid, .message = "was made by another tokenizer", .subject = path};
+    return Error{.code = Code::invalid,
+                 .message = "was made by another tokenizer",
+                 .subject = path.string()};
   }
   for (std::int64_t chunk = 0; chunk < header->chunk_count(); ++chunk) {
-    const auto checked = check_token_chunk(file->bytes(), path, chunk);
+    const auto checked = check_token_chunk(*file, header->payload_bytes(), chunk);
     if (!checked) return checked.error();
   }
   return entry_of(name, *header);

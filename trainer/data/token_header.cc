@@ -27,15 +27,15 @@ std::uint8_t hex_value(char digit) {
   return static_cast<std::uint8_t>(digit <= '9' ? digit - '0' : digit - 'a' + 10);
 }
 
-Error bad_at(const std::string& path, std::size_t offset, const std::string& what) {
+Error bad_at(const std::string& path, std::int64_t offset, const std::string& what) {
   return {.code = Code::invalid,
           .message = "at byte " + std::to_string(offset) + ": " + what,
           .subject = path};
 }
 
-TokenHeader fields_of(std::span<const std::uint8_t> file) {
+TokenHeader fields_of(std::span<const std::uint8_t> head) {
   const auto number = [&](std::size_t at, std::size_t count) {
-    return load_little(file.data() + at, count);
+    return load_little(head.data() + at, count);
   };
   TokenHeader header;
   header.token_bytes = static_cast<std::uint32_t>(number(kWidthAt, 4));
@@ -43,20 +43,20 @@ TokenHeader fields_of(std::span<const std::uint8_t> file) {
   header.token_count = static_cast<std::int64_t>(number(kTokensAt, 8));
   header.document_count = static_cast<std::int64_t>(number(kDocumentsAt, 8));
   header.table_crc32 = static_cast<std::uint32_t>(number(kTableCrcAt, 4));
-  const auto name = file.subspan(kNameAt, kNameBytes);
+  const auto name = head.subspan(kNameAt, kNameBytes);
   header.tokenizer.assign(name.begin(), std::ranges::find(name, 0));
   constexpr char kDigits[] = "0123456789abcdef";
-  for (const std::uint8_t byte : file.subspan(kHashAt, kHashBytes)) {
+  for (const std::uint8_t byte : head.subspan(kHashAt, kHashBytes)) {
     header.tokenizer_sha256 += kDigits[byte >> 4];
     header.tokenizer_sha256 += kDigits[byte & 15];
   }
   return header;
 }
 
-Result<void> check_fields(std::span<const std::uint8_t> file, const TokenHeader& header,
+Result<void> check_fields(std::span<const std::uint8_t> head, const TokenHeader& header,
                           const std::string& path) {
-  const auto stored = static_cast<std::uint32_t>(load_little(file.data() + kHeaderCrcAt, 4));
-  const std::uint32_t found = crc32_of(file.first(kHeaderCrcAt));
+  const auto stored = static_cast<std::uint32_t>(load_little(head.data() + kHeaderCrcAt, 4));
+  const std::uint32_t found = crc32_of(head.first(kHeaderCrcAt));
   if (stored != found) {
     return bad_at(path, kHeaderCrcAt,
                   "the header is damaged: its CRC-32 is " + hex32(found) + ", the file says " +
@@ -77,7 +77,7 @@ Result<void> check_fields(std::span<const std::uint8_t> file, const TokenHeader&
                   "the token count is " + std::to_string(header.token_count) +
                       "; it must be from 0 to " + std::to_string(kTokensMax));
   }
-  const auto chunk_bytes = load_little(file.data() + kChunkAt, 4);
+  const auto chunk_bytes = load_little(head.data() + kChunkAt, 4);
   if (chunk_bytes != kTokenChunkBytes) {
     return bad_at(path, kChunkAt,
                   "a checksum covers " + std::to_string(chunk_bytes) + " bytes; it must be " +
@@ -93,9 +93,7 @@ std::int64_t TokenHeader::chunk_count() const {
   return (payload_bytes() + kChunk - 1) / kChunk;
 }
 
-std::int64_t TokenHeader::file_bytes() const {
-  return static_cast<std::int64_t>(kTokenHeaderBytes) + payload_bytes() + 4 * chunk_count();
-}
+std::int64_t TokenHeader::file_bytes() const { return table_at() + 4 * chunk_count(); }
 
 std::uint32_t token_bytes_for(std::int64_t vocabulary) {
   return vocabulary <= 1 << 8 ? 1 : vocabulary <= 1 << 16 ? 2 : 4;
@@ -125,55 +123,49 @@ std::array<std::uint8_t, kTokenHeaderBytes> encode(const TokenHeader& header) {
   return bytes;
 }
 
-Result<TokenHeader> decode_token_header(std::span<const std::uint8_t> file,
+Result<TokenHeader> decode_token_header(std::span<const std::uint8_t> head, std::int64_t file_bytes,
                                         const std::string& path) {
-  if (file.size() < kTokenHeaderBytes) {
-    return bad_at(path, file.size(),
+  if (head.size() < kTokenHeaderBytes) {
+    return bad_at(path, file_bytes,
                   "the file ends within its header of " + std::to_string(kTokenHeaderBytes) +
                       " bytes: cut short");
   }
-  if (!std::ranges::equal(file.first(kTokenMagic.size()), kTokenMagic))
+  if (!std::ranges::equal(head.first(kTokenMagic.size()), kTokenMagic))
     return bad_at(path, 0, "the magic is not " + std::string(kTokenMagic));
-  const auto version = load_little(file.data() + kVersionAt, 4);
+  const auto version = load_little(head.data() + kVersionAt, 4);
   if (version != kTokenFileVersion) {
     return bad_at(path, kVersionAt,
                   "the version is " + std::to_string(version) + "; this trainer reads version " +
                       std::to_string(kTokenFileVersion));
   }
-  TokenHeader header = fields_of(file);
-  if (const auto checked = check_fields(file, header, path); !checked) return checked.error();
-  const auto size = static_cast<std::int64_t>(file.size());
-  if (size != header.file_bytes()) {
-    return bad_at(path, file.size(),
-                  std::string(size < header.file_bytes() ? "the file ends here: cut short"
-                                                         : "the file goes on to here: too long") +
-                      ", its header asks for " + std::to_string(header.file_bytes()) + " bytes");
-  }
-  const auto table_at = kTokenHeaderBytes + static_cast<std::size_t>(header.payload_bytes());
-  const std::uint32_t table_crc32 = crc32_of(file.subspan(table_at));
-  if (table_crc32 != header.table_crc32) {
-    return bad_at(path, table_at,
-                  "the table of checksums is damaged: its CRC-32 is " + hex32(table_crc32) +
-                      ", the header says " + hex32(header.table_crc32));
+  TokenHeader header = fields_of(head);
+  if (const auto checked = check_fields(head, header, path); !checked) return checked.error();
+  if (file_bytes != header.file_bytes()) {
+    return bad_at(
+        path, file_bytes,
+        std::string(file_bytes < header.file_bytes() ? "the file ends here: cut short"
+                                                     : "the file goes on to here: too long") +
+            ", its header asks for " + std::to_string(header.file_bytes()) + " bytes");
   }
   return header;
 }
 
-Result<void> check_token_chunk(std::span<const std::uint8_t> file, const std::string& path,
-                               std::int64_t chunk) {
-  const TokenHeader header = fields_of(file);
-  const auto number = static_cast<std::size_t>(chunk);
-  const auto payload = static_cast<std::size_t>(header.payload_bytes());
-  const std::size_t begin = number * kTokenChunkBytes;
-  const std::size_t size = std::min(kTokenChunkBytes, payload - begin);
-  const auto stored = static_cast<std::uint32_t>(
-      load_little(file.data() + kTokenHeaderBytes + payload + 4 * number, 4));
-  const std::uint32_t found = crc32_of(file.subspan(kTokenHeaderBytes + begin, size));
-  if (stored == found) return {};
-  return bad_at(path, kTokenHeaderBytes + begin,
-                "the " + std::to_string(size) +
+Result<void> check_token_table(const TokenHeader& header, std::span<const std::uint8_t> table,
+                               const std::string& path) {
+  const std::uint32_t found = crc32_of(table);
+  if (found == header.table_crc32) return {};
+  return bad_at(path, header.table_at(),
+                "the table of checksums is damaged: its CRC-32 is " + hex32(found) +
+                    ", the header says " + hex32(header.table_crc32));
+}
+
+Result<void> check_token_chunk(const TokenChunk& chunk, const std::string& path) {
+  const std::uint32_t found = crc32_of(chunk.bytes);
+  if (chunk.crc32 == found) return {};
+  return bad_at(path, chunk.first_byte,
+                "the " + std::to_string(chunk.bytes.size()) +
                     " bytes from here on are damaged: their CRC-32 is " + hex32(found) +
-                    ", the file says " + hex32(stored));
+                    ", the file says " + hex32(chunk.crc32));
 }
 
 std::uint32_t crc32_of(std::span<const std::uint8_t> bytes) {

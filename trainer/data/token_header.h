@@ -28,6 +28,7 @@ struct TokenHeader {
   bool operator==(const TokenHeader&) const = default;
 
   std::int64_t payload_bytes() const { return token_count * token_bytes; }
+  std::int64_t table_at() const { return std::int64_t{kTokenHeaderBytes} + payload_bytes(); }
   std::int64_t chunk_count() const;
   std::int64_t file_bytes() const;
 };
@@ -37,15 +38,24 @@ std::uint32_t token_bytes_for(std::int64_t vocabulary);
 
 std::array<std::uint8_t, kTokenHeaderBytes> encode(const TokenHeader& header);
 
-/// Checks the header, the size of the file and the table of checksums, not the tokens. Fails with
-/// Code::invalid; the message has the offset, what was found and what would be right.
-Result<TokenHeader> decode_token_header(std::span<const std::uint8_t> file,
+/// Checks the header, by the first bytes of a file (kTokenHeaderBytes, or all there are), and the
+/// file's size. Fails with Code::invalid; the message has the offset, what was found and what would
+/// be right.
+Result<TokenHeader> decode_token_header(std::span<const std::uint8_t> head, std::int64_t file_bytes,
                                         const std::string& path);
 
-/// Checks the tokens of chunk number `chunk` against the table; `file` must have passed
-/// decode_token_header(). Fails with Code::invalid and the offset of the chunk.
-Result<void> check_token_chunk(std::span<const std::uint8_t> file, const std::string& path,
-                               std::int64_t chunk);
+/// Checks the table of checksums, which begins at header.table_at().
+Result<void> check_token_table(const TokenHeader& header, std::span<const std::uint8_t> table,
+                               const std::string& path);
+
+/// Some of the tokens, and what the table says of them.
+struct TokenChunk {
+  std::int64_t first_byte = 0;  // in the file
+  std::span<const std::uint8_t> bytes;
+  std::uint32_t crc32 = 0;
+};
+/// Fails with Code::invalid and the offset of the chunk.
+Result<void> check_token_chunk(const TokenChunk& chunk, const std::string& path);
 
 /// CRC-32 as in zlib, gzip and PNG.
 std::uint32_t crc32_of(std::span<const std::uint8_t> bytes);

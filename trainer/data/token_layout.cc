@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <optional>
 
-#include "trainer/data/mapped_file.h"
+#include "trainer/data/token_file.h"
 #include "trainer/data/token_header.h"
 
 namespace tj::trainer {
@@ -13,6 +13,7 @@ namespace fs = std::filesystem;
 
 // llm.c: llmc/dataloader.h and dev/data/data_common.py.
 constexpr std::size_t kLlmcHeaderBytes = 256 * 4;
+constexpr std::int64_t kHeadBytes = 16;  // holds each magic, and llm.c's numbers
 struct LlmcKind {
   std::uint32_t magic;
   std::uint32_t version;
@@ -42,14 +43,14 @@ std::string hex_head(std::span<const std::uint8_t> bytes) {
   return text;
 }
 
-Error bad_at(const fs::path& path, std::size_t offset, const std::string& what) {
+Error bad_at(const fs::path& path, std::uint64_t offset, const std::string& what) {
   return {.code = Code::invalid,
           .message = "at byte " + std::to_string(offset) + ": " + what,
           .subject = path.string()};
 }
 
-Result<TokenLayout> ours(const fs::path& path, std::span<const std::uint8_t> bytes) {
-  const auto header = decode_token_header(bytes, path.string());
+Result<TokenLayout> ours(const DataFile& file) {
+  const auto header = read_token_header(file);
   if (!header) return header.error();
   return TokenLayout{.format = TokenFormat::ours,
                      .token_bytes = header->token_bytes,
@@ -60,25 +61,27 @@ Result<TokenLayout> ours(const fs::path& path, std::span<const std::uint8_t> byt
                      .tokenizer_sha256 = header->tokenizer_sha256};
 }
 
-Result<TokenLayout> llmc(const fs::path& path, std::span<const std::uint8_t> bytes,
+Result<TokenLayout> llmc(const DataFile& file, std::span<const std::uint8_t> head,
                          const LlmcKind& kind) {
-  if (bytes.size() < kLlmcHeaderBytes) {
-    return bad_at(path, bytes.size(), "the file ends within llm.c's header of 1024 bytes");
+  const auto& path = file.path();
+  const auto file_bytes = static_cast<std::size_t>(file.bytes());
+  if (file_bytes < kLlmcHeaderBytes) {
+    return bad_at(path, file_bytes, "the file ends within llm.c's header of 1024 bytes");
   }
-  const auto version = load_little(bytes.data() + 4, 4);
+  const auto version = load_little(head.data() + 4, 4);
   if (version != kind.version) {
     return bad_at(path, 4,
                   "the version is " + std::to_string(version) + "; with magic " +
                       std::to_string(kind.magic) + " it must be " + std::to_string(kind.version));
   }
-  const auto count = load_little(bytes.data() + 8, 4);
+  const auto count = load_little(head.data() + 8, 4);
   const std::size_t needed = kLlmcHeaderBytes + count * kind.token_bytes;
-  if (bytes.size() != needed) {
+  if (file_bytes != needed) {
     return bad_at(path, 8,
                   "the token count is " + std::to_string(count) + ", which makes a file of " +
                       std::to_string(needed) + " bytes; this one has " +
-                      std::to_string(bytes.size()) +
-                      (bytes.size() < needed ? ": cut short" : ": too long"));
+                      std::to_string(file_bytes) +
+                      (file_bytes < needed ? ": cut short" : ": too long"));
   }
   return TokenLayout{.format = TokenFormat::llmc,
                      .token_bytes = kind.token_bytes,
@@ -89,17 +92,17 @@ Result<TokenLayout> llmc(const fs::path& path, std::span<const std::uint8_t> byt
                      .tokenizer_sha256 = {}};
 }
 
-Result<TokenLayout> nanogpt(const fs::path& path, std::span<const std::uint8_t> bytes) {
-  if (bytes.size() % 2 != 0) {
-    return bad_at(path, bytes.size() - 1,
+Result<TokenLayout> nanogpt(const DataFile& file) {
+  if (file.bytes() % 2 != 0) {
+    return bad_at(file.path(), static_cast<std::size_t>(file.bytes()) - 1,
                   "half a token: a .bin without a magic is nanoGPT's, all uint16, and this one "
                   "has " +
-                      std::to_string(bytes.size()) + " bytes (cut short?)");
+                      std::to_string(file.bytes()) + " bytes (cut short?)");
   }
   return TokenLayout{.format = TokenFormat::nanogpt,
                      .token_bytes = 2,
                      .first_byte = 0,
-                     .token_count = static_cast<std::int64_t>(bytes.size() / 2),
+                     .token_count = file.bytes() / 2,
                      .vocabulary = 0,
                      .tokenizer = {},
                      .tokenizer_sha256 = {}};
@@ -203,19 +206,22 @@ Result<TokenLayout> megatron_layout(const fs::path& index_path, std::span<const 
                      .tokenizer_sha256 = {}};
 }
 
-Result<TokenLayout> layout_of(const fs::path& path, std::span<const std::uint8_t> bytes) {
-  if (bytes.empty())
+Result<TokenLayout> layout_of(const DataFile& file) {
+  const auto& path = file.path();
+  if (file.bytes() == 0)
     return Error{.code = Code::invalid, .message = "is empty", .subject = path.string()};
+  const auto bytes = read_head(file, kHeadBytes);
+  if (!bytes) return bytes.error();
   const bool is_ours = path.extension() == ".tok";
-  const auto head = bytes.first(std::min(bytes.size(), kTokenMagic.size()));
-  if (std::ranges::equal(head, kTokenMagic)) return ours(path, bytes);
+  const auto head = std::span(*bytes).first(std::min(bytes->size(), kTokenMagic.size()));
+  if (std::ranges::equal(head, kTokenMagic)) return ours(file);
   if (is_ours && std::ranges::equal(head, kTokenMagic.substr(0, head.size()))) {
     return bad_at(path, head.size(), "the file ends within its magic, TJTOKENS: cut short");
   }
-  const auto magic =
-      static_cast<std::uint32_t>(load_little(bytes.data(), std::min<std::size_t>(bytes.size(), 4)));
+  const auto magic = static_cast<std::uint32_t>(
+      load_little(bytes->data(), std::min<std::size_t>(bytes->size(), 4)));
   const auto* const kind = std::ranges::find(kLlmcKinds, magic, &LlmcKind::magic);
-  if (!is_ours && kind != std::end(kLlmcKinds)) return llmc(path, bytes, *kind);
+  if (!is_ours && kind != std::end(kLlmcKinds)) return llmc(file, *bytes, *kind);
   const auto* const other = std::ranges::find(kLlmcOthers, magic, &OtherMagic::magic);
   if (!is_ours && other != std::end(kLlmcOthers)) {
     return bad_at(path, 0,
@@ -224,16 +230,18 @@ Result<TokenLayout> layout_of(const fs::path& path, std::span<const std::uint8_t
   }
   if (path.extension() != ".bin") {
     return bad_at(path, 0,
-                  "begins with " + hex_head(bytes) + "; " +
+                  "begins with " + hex_head(*bytes) + "; " +
                       (is_ours ? "a .tok begins with TJTOKENS"
                                : "that is no token file: it must be a .tok, an llm.c .bin, a "
                                  "Megatron .bin with its .idx, or a .bin of uint16 (nanoGPT)"));
   }
   const auto index_path = fs::path(path).replace_extension(".idx");
-  if (!fs::exists(index_path)) return nanogpt(path, bytes);
-  const auto index = MappedFile::open(index_path);
+  if (!fs::exists(index_path)) return nanogpt(file);
+  const auto index_file = DataFile::open(index_path);
+  if (!index_file) return index_file.error();
+  const auto index = read_head(*index_file, index_file->bytes());
   if (!index) return index.error();
-  return megatron_layout(index_path, index->bytes(), static_cast<std::int64_t>(bytes.size()));
+  return megatron_layout(index_path, *index, file.bytes());
 }
 
 }  // namespace tj::trainer

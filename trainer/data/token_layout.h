@@ -7,6 +7,7 @@
 #include <string>
 
 #include "contract/result.h"
+#include "trainer/data/data_file.h"
 
 namespace tj::trainer {
 
@@ -32,11 +33,10 @@ struct TokenLayout {
   bool operator==(const TokenLayout&) const = default;
 };
 
-/// Of the file `path` with the content `bytes`. A known magic decides; without one a .bin with an
-/// .idx beside it is Megatron's and any other .bin nanoGPT's. Fails with Code::invalid; the message
-/// has the offset, what was found and what would be right.
-Result<TokenLayout> layout_of(const std::filesystem::path& path,
-                              std::span<const std::uint8_t> bytes);
+/// A known magic decides; without one a .bin with an .idx beside it is Megatron's and any other
+/// .bin nanoGPT's. Fails with Code::invalid; the message has the offset, what was found and what
+/// would be right.
+Result<TokenLayout> layout_of(const DataFile& file);
 
 /// The layout of Megatron's `bin_path` with `bin_bytes` bytes, by the content of its index.
 Result<TokenLayout> megatron_layout(const std::filesystem::path& index_path,

@@ -5,7 +5,7 @@
 #include <cerrno>
 
 #include "trainer/data/file_walk.h"
-#include "trainer/data/token_header.h"
+#include "trainer/data/token_file.h"
 #include "trainer/data/token_manifest.h"
 #include "trainer/process/durable_file.h"
 
@@ -139,20 +139,20 @@ Result<void> TokenSource::add_prepared(const fs::path& folder, const std::string
   for (const auto& shard : manifest->train) {
     const auto path = folder / shard.file;
     if (shard.tokens == 0) continue;
-    auto file = MappedFile::open(path);
+    auto file = DataFile::open(path);
     if (!file) return file.error();
-    const auto header = decode_token_header(file->bytes(), path.string());
+    const auto layout = layout_of(*file);
+    if (!layout) return layout.error();
+    const auto header = read_head(*file, kTokenHeaderBytes);
     if (!header) return header.error();
-    const auto crc32 = hex32(crc32_of(file->bytes().first(kTokenHeaderBytes)));
+    const auto crc32 = hex32(crc32_of(*header));
     if (crc32 != shard.header_crc32) {
       return Error{.code = Code::invalid,
                    .message = "is not the file of this set: the CRC-32 of its header is " + crc32 +
                               ", the manifest says " + shard.header_crc32,
                    .subject = path.string()};
     }
-    const auto layout = layout_of(path, file->bytes());
-    if (!layout) return layout.error();
-    if (const auto added = add(path, std::move(*file), *layout); !added) return added;
+    if (const auto added = add(std::move(*file), *layout); !added) return added;
   }
   return {};
 }
@@ -162,45 +162,45 @@ Result<void> TokenSource::add_text(const fs::path& folder) {
   if (!paths) return paths.error();
   const std::size_t before = shards_.size();
   for (const auto& path : *paths) {
-    auto file = MappedFile::open(path);
+    auto file = DataFile::open(path);
     if (!file) return file.error();
-    if (file->bytes().empty()) continue;
-    const TokenLayout layout{.token_count = static_cast<std::int64_t>(file->bytes().size()),
+    if (file->bytes() == 0) continue;
+    const TokenLayout layout{.token_count = file->bytes(),
                              .vocabulary = 256,
                              .tokenizer = "byte",
                              .tokenizer_sha256 = {}};
-    if (const auto added = add(path, std::move(*file), layout); !added) return added;
+    if (const auto added = add(std::move(*file), layout); !added) return added;
   }
   if (shards_.size() > before) return {};
   return error(folder, "is empty: " + std::to_string(paths->size()) +
                            " files with 0 bytes in them; it must hold text");
 }
 
-Result<void> TokenSource::add_tokens(const fs::path& file) {
-  if (file.extension() == ".idx") return add_tokens(fs::path(file).replace_extension(".bin"));
-  auto mapped = MappedFile::open(file);
-  if (!mapped) return mapped.error();
-  const auto layout = layout_of(file, mapped->bytes());
+Result<void> TokenSource::add_tokens(const fs::path& path) {
+  if (path.extension() == ".idx") return add_tokens(fs::path(path).replace_extension(".bin"));
+  auto file = DataFile::open(path);
+  if (!file) return file.error();
+  const auto layout = layout_of(*file);
   if (!layout) return layout.error();
-  return add(file, std::move(*mapped), *layout);
+  return add(std::move(*file), *layout);
 }
 
-Result<void> TokenSource::add(const fs::path& path, MappedFile file, const TokenLayout& layout) {
+Result<void> TokenSource::add(DataFile file, const TokenLayout& layout) {
+  const auto& path = file.path();
   if (shards_.empty()) layout_ = layout;
   const std::string differs = disagreement(layout, layout_);
   if (!differs.empty()) {
     return Error{.code = Code::invalid,
-                 .message = "does not belong to one dataset with " + shards_.front().path.string() +
-                            ": " + differs,
+                 .message = "does not belong to one dataset with " +
+                            shards_.front().file.path().string() + ": " + differs,
                  .subject = path.string()};
   }
   if (shards_.size() == kFilesMax) {
     return error(path, "is one file too many; at most " + std::to_string(kFilesMax) +
-                           " can be mapped, join some of them");
+                           " can be open at once, join some of them");
   }
   const bool is_text = layout.format == TokenFormat::text;
-  Shard shard{.path = path,
-              .file = std::move(file),
+  Shard shard{.file = std::move(file),
               .layout = layout,
               .first_token = token_count_,
               .tokens = layout.token_count + (is_text ? 1 : 0)};
@@ -235,51 +235,42 @@ Result<void> TokenSource::read(std::int64_t offset, std::span<std::int32_t> toke
   return {};
 }
 
-Result<void> TokenSource::require_readable(const Shard& shard, std::int64_t begin,
-                                           std::int64_t count) {
-  const auto first = static_cast<std::size_t>(begin);
-  const auto left = shard.file.bytes().size() - first;
-  const auto at =
-      shard.file.first_unreadable(first, std::min(static_cast<std::size_t>(count), left));
-  if (!at) return {};
-  return Error{.code = Code::internal,
-               .message = "can't be read at byte " + std::to_string(*at) +
-                          ": the file has been cut since training began, or its disk fails",
-               .subject = shard.path.string()};
+/// Each chunk that holds some of these tokens, but for those that were good before.
+Result<void> TokenSource::check_chunks(const Shard& shard, std::int64_t position,
+                                       std::int64_t count) {
+  const auto width = static_cast<std::int64_t>(shard.layout.token_bytes);
+  const std::int64_t last = (position + count - 1) * width / kChunk;
+  for (auto chunk = position * width / kChunk; chunk <= last; ++chunk) {
+    auto& is_good = shard.chunk_is_good[static_cast<std::size_t>(chunk)];
+    if (is_good.load(std::memory_order_relaxed)) continue;
+    const auto checked = check_token_chunk(shard.file, shard.layout.token_count * width, chunk);
+    if (!checked) return checked;
+    is_good.store(true, std::memory_order_relaxed);
+  }
+  return {};
 }
 
 Result<void> TokenSource::read_from(const Shard& shard, std::int64_t position,
                                     std::span<std::int32_t> tokens) const {
   if (tokens.empty()) return {};
-  const auto& layout = shard.layout;
-  const auto width = static_cast<std::int64_t>(layout.token_bytes);
   if (shard.chunk_is_good) {
-    const std::int64_t last = position + static_cast<std::int64_t>(tokens.size()) - 1;
-    for (auto chunk = position * width / kChunk; chunk <= last * width / kChunk; ++chunk) {
-      auto& is_good = shard.chunk_is_good[static_cast<std::size_t>(chunk)];
-      if (is_good.load(std::memory_order_relaxed)) continue;
-      const auto there = require_readable(shard, layout.first_byte + chunk * kChunk, kChunk);
-      if (!there) return there;
-      const auto checked = check_token_chunk(shard.file.bytes(), shard.path.string(), chunk);
-      if (!checked) return checked;
-      is_good.store(true, std::memory_order_relaxed);
-    }
+    const auto checked = check_chunks(shard, position, static_cast<std::int64_t>(tokens.size()));
+    if (!checked) return checked;
   }
-  const std::int64_t begin = layout.first_byte + position * width;
-  const auto bytes = static_cast<std::int64_t>(tokens.size()) * width;
-  if (const auto there = require_readable(shard, begin, bytes); !there) return there;
-  const auto largest = copy_tokens(shard.file.bytes().data() + begin, layout.token_bytes, tokens);
-  if (largest < ids_end_) return {};
-  for (std::size_t i = 0;; ++i) {
-    const std::int64_t at = begin + static_cast<std::int64_t>(i) * width;
+  const auto width = shard.layout.token_bytes;
+  const std::int64_t begin = shard.layout.first_byte + position * static_cast<std::int64_t>(width);
+  std::vector<std::uint8_t> bytes(tokens.size() * width);
+  if (const auto read = shard.file.read(begin, bytes); !read) return read;
+  if (copy_tokens(bytes.data(), width, tokens) < ids_end_) return {};
+  for (std::size_t at = 0;; at += width) {
     std::int32_t ignored = 0;
-    const auto id = copy_tokens(shard.file.bytes().data() + at, layout.token_bytes, {&ignored, 1});
+    const auto id = copy_tokens(bytes.data() + at, width, {&ignored, 1});
     if (id < ids_end_) continue;
     return Error{.code = Code::invalid,
-                 .message = "at byte " + std::to_string(at) + ": the token is " +
-                            std::to_string(id) + "; it must be less than the vocabulary, " +
-                            std::to_string(ids_end_),
-                 .subject = shard.path.string()};
+                 .message = "at byte " + std::to_string(begin + static_cast<std::int64_t>(at)) +
+                            ": the token is " + std::to_string(id) +
+                            "; it must be less than the vocabulary, " + std::to_string(ids_end_),
+                 .subject = shard.file.path().string()};
   }
 }
 

@@ -1,6 +1,6 @@
 // Training data as one stream of tokens, whatever files it lies in: a folder of text, one of
-// prepared tokens, or token files of the formats in token_layout.h. Memory-mapped; what is read is
-// checked on the way.
+// prepared tokens, or token files of the formats in token_layout.h. What is read is checked on the
+// way.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "contract/result.h"
-#include "trainer/data/mapped_file.h"
+#include "trainer/data/data_file.h"
 #include "trainer/data/token_layout.h"
 
 namespace tj::trainer {
 
 /// The byte token between documents, which text never holds.
 inline constexpr std::uint8_t kDocumentEnd = 0;
-/// Each file is one memory map, and Linux allows a process 65,530 of them by default.
+/// All are open at once.
 inline constexpr std::size_t kFilesMax = 60'000;
 
 class TokenSource {
@@ -40,7 +40,8 @@ class TokenSource {
   void require_ids_below(std::int64_t vocabulary) { ids_end_ = vocabulary; }
 
   /// Copies the tokens from `offset` on; the range must lie inside the stream. Fails with
-  /// Code::invalid when a checksum is wrong or an id too large. Any thread may read.
+  /// Code::invalid when a checksum is wrong or an id too large, with Code::internal when the file
+  /// can't be read any more. Any thread may read.
   Result<void> read(std::int64_t offset, std::span<std::int32_t> tokens) const;
 
   TokenSource(TokenSource&& other) noexcept = default;
@@ -48,8 +49,7 @@ class TokenSource {
 
  private:
   struct Shard {
-    std::filesystem::path path;
-    MappedFile file;
+    DataFile file;
     TokenLayout layout;
     std::int64_t first_token = 0;
     std::int64_t tokens = 0;  // with the document's end that text has
@@ -61,9 +61,9 @@ class TokenSource {
   Result<void> add_folder(const std::filesystem::path& folder);
   Result<void> add_prepared(const std::filesystem::path& folder, const std::string& manifest);
   Result<void> add_text(const std::filesystem::path& folder);
-  Result<void> add_tokens(const std::filesystem::path& file);
-  Result<void> add(const std::filesystem::path& path, MappedFile file, const TokenLayout& layout);
-  static Result<void> require_readable(const Shard& shard, std::int64_t begin, std::int64_t count);
+  Result<void> add_tokens(const std::filesystem::path& path);
+  Result<void> add(DataFile file, const TokenLayout& layout);
+  static Result<void> check_chunks(const Shard& shard, std::int64_t position, std::int64_t count);
   Result<void> read_from(const Shard& shard, std::int64_t position,
                          std::span<std::int32_t> tokens) const;
 

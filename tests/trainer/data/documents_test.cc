@@ -24,13 +24,13 @@ Told documents_of(TextFormat format, const std::string& bytes, const std::string
   return told;
 }
 
-TextFile open(const TemporaryFolder& folder, const std::string& name, const std::string& text) {
-  auto file = TextFile::open(folder.write(name, text));
+DataFile open(const TemporaryFolder& folder, const std::string& name, const std::string& text) {
+  auto file = DataFile::open(folder.write(name, text));
   EXPECT_TRUE(file);
   return std::move(*file);
 }
 
-std::vector<std::int64_t> cuts_of(const TextFile& file, TextFormat format) {
+std::vector<std::int64_t> cuts_of(const DataFile& file, TextFormat format) {
   std::vector<std::int64_t> cuts;
   for (std::int64_t at = 0; at <= file.bytes(); ++at) {
     const auto cut = next_cut(file, format, at);

@@ -12,10 +12,14 @@ std::span<const std::uint8_t> view(const std::string& text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
-/// "FORMAT WIDTH first COUNT VOCABULARY", or the error.
-std::string found(const std::filesystem::path& path, const std::string& bytes) {
-  const auto layout = layout_of(path, view(bytes));
-  if (!layout) return describe(layout.error());
+/// "FORMAT WIDTH first COUNT VOCABULARY", or the error, of a file in `folder`.
+std::string found(const TemporaryFolder& folder, const std::string& name,
+                  const std::string& bytes) {
+  const auto file = DataFile::open(folder.write(name, bytes));
+  EXPECT_TRUE(file) << describe(file.error());
+  const auto layout = layout_of(*file);
+  const auto error = [&] { return describe(layout.error()).substr(folder.path().native().size()); };
+  if (!layout) return error().substr(1);
   return std::string(to_string(layout->format)) + " width=" + std::to_string(layout->token_bytes) +
          " at=" + std::to_string(layout->first_byte) +
          " tokens=" + std::to_string(layout->token_count) +
@@ -59,7 +63,8 @@ TEST(TokenLayout, the_magic_decides_and_then_the_name) {
        "a.bin: at byte 8: the token count is 2, which makes a file of 1028 bytes; this one has "
        "1030: too long"},
   };
-  for (const auto& row : rows) EXPECT_EQ(found(row.path, row.bytes), row.answer);
+  const TemporaryFolder folder;
+  for (const auto& row : rows) EXPECT_EQ(found(folder, row.path, row.bytes), row.answer);
 }
 
 TEST(TokenLayout, megatrons_index_gives_the_width_of_its_bin) {
@@ -70,7 +75,7 @@ TEST(TokenLayout, megatrons_index_gives_the_width_of_its_bin) {
   for (const auto& [type, width] : types) {
     const TemporaryFolder folder;
     folder.write("a.idx", megatron_index({2, 0, 3}, type, width));
-    EXPECT_EQ(found(folder.path() / "a.bin", tokens_as({1, 2, 3, 4, 5}, width)),
+    EXPECT_EQ(found(folder, "a.bin", tokens_as({1, 2, 3, 4, 5}, width)),
               "Megatron .bin/.idx width=" + std::to_string(width) + " at=0 tokens=5 vocabulary=0");
   }
 }

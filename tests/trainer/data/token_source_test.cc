@@ -210,10 +210,9 @@ TEST(TokenSource, a_file_that_is_cut_while_it_is_read_ends_no_process) {
   const auto read = source->read(4090, tokens);
   ASSERT_FALSE(read);
   EXPECT_NE(read.error().code, Code::invalid);  // another attempt may read it
-  EXPECT_EQ(describe(read.error()),
-            file.string() +
-                ": can't be read at byte 4096: the file has been cut since training began, or its "
-                "disk fails");
+  EXPECT_EQ(
+      describe(read.error()),
+      file.string() + ": can't be read at byte 4096: the file has been cut since it was opened");
 }
 
 TEST(TokenSource, names_what_it_has_no_permission_for) {
