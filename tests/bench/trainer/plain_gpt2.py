@@ -45,7 +45,7 @@ class PlainGpt2(nn.Module):
         self.head.weight = self.tokens.weight  # tied
 
     def forward(self, inputs, targets):
-        x = self.tokens(inputs) + self.positions(torch.arange(inputs.size(1)))
+        x = self.tokens(inputs) + self.positions(torch.arange(inputs.size(1), device=inputs.device))
         for block in self.blocks:
             x = block(x)
         logits = self.head(self.norm(x))

@@ -25,6 +25,9 @@ def flags():
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--sharding", choices=("none", "fsdp2"), default="none", help="none: DistributedDataParallel")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32", help="bf16: by autocast, as nanoGPT")
+    parser.add_argument("--compile", default="", metavar="BACKEND", help="torch.compile with it; empty: eager")
     parser.add_argument("--save-at", type=int, default=0, help="a step: torch.save() to saved.pt after it")
     return parser.parse_args()
 
@@ -65,13 +68,15 @@ def make_optimizer(model, lr):
     return torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.95), fused=True)
 
 
-def batch(tokens, samples, context, generator):
-    """nanoGPT's: random places, a copy of each sample."""
+def batch(tokens, samples, context, generator, device):
+    """nanoGPT's: random places, a copy of each sample; to a GPU from pinned memory, beside what it computes."""
     places = torch.randint(len(tokens) - context, (samples,), generator=generator)
     inputs = torch.stack([torch.from_numpy(tokens[p:p + context].astype(numpy.int64)) for p in places.tolist()])
     targets = torch.stack([torch.from_numpy(tokens[p + 1:p + 1 + context].astype(numpy.int64))
                            for p in places.tolist()])
-    return inputs, targets
+    if device == "cpu":
+        return inputs, targets
+    return tuple(each.pin_memory().to(device, non_blocking=True) for each in (inputs, targets))
 
 
 def learning_rate(step, steps, highest):
@@ -84,17 +89,25 @@ def learning_rate(step, steps, highest):
 
 def train(asked, rank, world_size):
     torch.manual_seed(1337)
+    if asked.device == "cuda":
+        torch.set_float32_matmul_precision("high")  # TF32, as nanoGPT
     module, loss_of = make_model(asked)
+    module.to(asked.device)
     model = distributed(module, asked, world_size)
+    if asked.compile:
+        model = torch.compile(model, backend=asked.compile)
+    autocast = torch.autocast(asked.device, torch.bfloat16, enabled=asked.precision == "bf16")
     optimizer = make_optimizer(module, asked.lr)
     tokens = numpy.memmap(asked.data, dtype=numpy.uint16, mode="r")
     generator = torch.Generator().manual_seed(1337 + rank)
     for step in range(asked.steps):
-        inputs, targets = batch(tokens, asked.batch_size // world_size, asked.context, generator)
+        inputs, targets = batch(tokens, asked.batch_size // world_size, asked.context, generator,
+                                asked.device)
         lr = learning_rate(step, asked.steps, asked.lr)
         for group in optimizer.param_groups:
             group["lr"] = lr
-        loss = loss_of(model, inputs, targets)
+        with autocast:
+            loss = loss_of(model, inputs, targets)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
         optimizer.step()
