@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench bench-operator bench-trainer soak storm cpus repeat images-from-source faults fuzz check format clean
+.PHONY: help run build test bench bench-operator bench-trainer soak storm cpus repeat images-from-source faults fuzz gpu-kit check format clean
 
 export TRAININGJOB_CACHE ?= $(HOME)/.cache/trainingjob
 export CCACHE_DIR ?= $(TRAININGJOB_CACHE)/ccache
@@ -88,6 +88,12 @@ fuzz:  ## each fuzzer for ten minutes (seconds=N for other times): executions, i
 	cmake --preset fuzz --log-level=WARNING >/dev/null
 	cmake --build --preset fuzz
 	tests/fuzz/run --seconds $(seconds)
+
+gpu-kit:  ## packs build/gpu-kit.tar.gz: gpu-kit/run in it tries everything on a machine with a GPU (docs/gpu-kit.md)
+	tools/deps build
+	cmake --preset dev --log-level=WARNING >/dev/null
+	cmake --build --preset dev --target trainer trainer-engine trainer_nccl communicator_probe kernel_times
+	tools/gpu-kit
 
 check:  ## static checks only: format, lint, clang-tidy
 	tools/deps build

@@ -59,6 +59,9 @@ STAGES = [
     Stage("events", "the trainer's event files, read by TensorBoard", "tests/interop/events.py", ("build",), "script",
           cold_seconds=300),
 
+    Stage("gpu-kit", "the kit for a machine with a GPU: packed, and what a CPU can show of it", "tests/trainer/gpu_kit/packed",
+          ("build", "python-torch"), "script", warm_seconds=120),
+
     Stage("chart", "the chart and what is rendered from it", "tests/chart/run", ("cluster",), "script", "cluster"),
     Stage("crd", "the resource's rules on a real API server", "tests/crd/run", ("cluster",), "script", "cluster",
           warm_seconds=120),

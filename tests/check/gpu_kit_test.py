@@ -1,0 +1,89 @@
+"""The GPU kit's own rules: its times fit, a part that fails or does not end stops no other, and what it says of a model."""
+import importlib.machinery
+import importlib.util
+import pathlib
+import re
+import sys
+import tempfile
+import time
+import unittest
+
+KIT = pathlib.Path(__file__).resolve().parents[1] / "trainer/gpu_kit"
+sys.path.insert(0, str(KIT))
+import comparisons  # noqa: E402
+import machine  # noqa: E402
+import parts  # noqa: E402
+import rows  # noqa: E402
+import runner  # noqa: E402
+import sizes  # noqa: E402
+
+
+def load_run():
+    loader = importlib.machinery.SourceFileLoader("gpu_kit_run", str(KIT / "run"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_kit_run", loader))
+    loader.exec_module(module)
+    return module
+
+
+class GpuKit(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        out = pathlib.Path(folder.name)
+        (out / "logs").mkdir()
+        here = machine.Machine(commit="c", torch="2.11.0", torch_lib="/none", nvidia_libs=[])
+        ends = time.monotonic() + 60
+        self.kit = runner.Kit(root=out, out=out, python=sys.executable, machine=here, size=sizes.SMALL, ends=ends,
+                              part_ends=ends)
+
+    def test_all_parts_fit_into_nine_minutes(self):
+        self.assertLessEqual(sum(part.seconds for part in parts.PARTS), 530)
+
+    def test_the_parts_are_those_of_the_document(self):
+        table = re.findall(r"^\| `(\w+)` \| (\d+) \|", (KIT.parents[2] / "docs/gpu-kit.md").read_text(), re.MULTILINE)
+        self.assertEqual(table, [(part.name, str(part.seconds)) for part in parts.PARTS])
+
+    def test_a_part_that_breaks_is_a_row(self):
+        def breaks(_):
+            yield rows.judged("p", "first", True, "good")
+            raise KeyError("gone")
+        found = list(load_run().rows_of(parts.Part("p", "what", 1, breaks), self.kit))
+        self.assertEqual([row.verdict for row in found], ["ok", "FAIL"])
+        self.assertIn("KeyError: 'gone'", found[1].line())
+        self.assertEqual(rows.closing_line(found), "1 passed, 1 failed, 0 skipped")
+
+    def test_a_program_that_does_not_end_is_ended_and_told(self):
+        self.kit.part_ends = time.monotonic() + 0.5
+        with self.assertRaisesRegex(runner.Failed, r"stuck did not end in the 0 s .*; begun$|stuck did not end in the 1 s"):
+            self.kit.run("stuck", ["/bin/sh", "-c", "echo begun; exec sleep 600"])
+
+    def test_a_program_that_fails_is_told_with_its_last_lines(self):
+        with self.assertRaisesRegex(runner.Failed, r"^bad: exit code 3; why$"):
+            self.kit.run("bad", ["/bin/sh", "-c", "echo why; exit 3"])
+
+    def test_losses_of_other_steps_are_not_compared(self):
+        self.assertAlmostEqual(runner.farthest({1: 2.0, 2: 4.0}, {1: 2.0, 2: 4.4}), 0.1)
+        with self.assertRaises(runner.Failed):
+            runner.farthest({1: 2.0}, {1: 2.0, 2: 4.0})
+
+    def test_a_workload_that_the_kit_does_not_know_fails(self):
+        script = self.kit.root / "bin" / "trainer"
+        script.parent.mkdir()
+        script.write_text('#!/bin/sh\necho "trainer: --model: is \\"?\\"; it must be one of gpt2-nano, gpt2-tiny, robot-arm"\n'
+                          "exit 78\n")
+        script.chmod(0o755)
+        found = comparisons.workloads(self.kit)
+        self.assertEqual({name: case is not None for name, case in found.items()}, {"gpt2": True, "robot-arm": False})
+
+    def test_flop_per_token_are_those_of_gpt2(self):
+        """nanoGPT's own count for 124M: 6 x 123,653,376 + 12 x 12 x 768 x 1024."""
+        self.assertEqual(sizes.FULL.shape.flops_per_token(), 6 * 123_653_376 + 12 * 12 * 768 * 1024)
+
+    def test_a_card_without_a_known_peak_has_no_mfu(self):
+        self.assertIsNone(self.kit.machine.peak_tflops)
+        self.kit.machine.gpu = "NVIDIA H100 80GB HBM3"
+        self.assertEqual(self.kit.machine.peak_tflops, 989)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,115 @@
+"""Two trainings that must agree: by how much they may differ stands here."""
+import dataclasses
+import hashlib
+import shutil
+import typing
+
+import rows
+import runner
+
+# Relative, of each step's loss. float32 sums in another order; what that does grows with the steps, which are few. The
+# last is bfloat16's 8 bits, averaged over the samples of a batch.
+FP32_APART_MAX = 1e-3
+BF16_APART_MAX = 2e-2
+
+
+def gpt2_flags(kit, steps):
+    return ["--model", "gpt2-nano", "--data", kit.data("text"), "--steps", steps, "--batch-size", 8]
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """How the kit trains a workload: presets that begin with its name are its own."""
+    workload: str
+    flags: typing.Callable  # of the kit and the number of steps
+
+
+CASES = (Case("gpt2", gpt2_flags),)
+
+
+def workloads(kit):
+    """Of the program's own presets, each one's case; None where the kit has none."""
+    refused = kit.run("presets", [kit.program("trainer"), "train", "--model", "?", "--data", "none", "--out", "none"],
+                      code=78)
+    presets = refused.found(r"it must be one of (.*)$").split(", ")
+    if presets == [""]:
+        raise runner.Failed(f"the trainer lists no presets: {refused.text}")
+    found = {}
+    for preset in presets:
+        case = next((case for case in CASES if preset.startswith(case.workload)), None)
+        found[case.workload if case else preset] = case
+    return found
+
+
+def parity(kit):
+    part = "parity"
+    for workload, case in workloads(kit).items():
+        if case is None:
+            yield rows.failed(part, workload, "the kit knows no way to train it (CASES in comparisons.py)")
+            continue
+        flags = case.flags(kit, kit.size.loss_steps)
+        on_cpu, on_device = kit.folder(f"{workload}-cpu"), kit.folder(f"{workload}-device")
+        kit.train(f"{workload}-cpu", *flags, "--precision", "fp32", "--threads", 1, device="cpu", out=on_cpu)
+        # Without a GPU another number of threads is what changes the order of sums.
+        threads = [] if kit.has_gpu else ["--threads", 2]
+        kit.train(f"{workload}-device", *flags, "--precision", "fp32", *threads, out=on_device)
+        far = runner.farthest(runner.losses(on_cpu), runner.losses(on_device))
+        beside = "GPU beside CPU" if kit.has_gpu else "2 threads beside 1"
+        yield rows.judged(part, f"{workload}, fp32, {beside}", far <= FP32_APART_MAX,
+                          f"losses of {kit.size.loss_steps} steps {far:.1e} apart (at most {FP32_APART_MAX:.0e})", apart=far)
+
+
+def bf16(kit):
+    part = "bf16"
+    case = CASES[0]
+    found = {}
+    for precision in ("fp32", "bf16"):
+        folder = kit.folder(precision)
+        kit.train(precision, *case.flags(kit, kit.size.loss_steps), "--precision", precision, out=folder)
+        found[precision] = runner.losses(folder)
+    far = runner.farthest(found["fp32"], found["bf16"])
+    yield rows.judged(part, f"{case.workload}, bf16 beside fp32", 0 < far <= BF16_APART_MAX,
+                      f"losses {far:.1e} apart (at most {BF16_APART_MAX:.0e}, more than 0)", apart=far)
+
+
+def resume(kit):
+    part = "resume"
+    case = CASES[0]
+    half, steps = kit.size.loss_steps // 2, kit.size.loss_steps // 2 * 2
+    flags = [*case.flags(kit, steps), "--save-every", half]
+    whole, resumed = kit.folder("undisturbed"), kit.folder("resumed")
+    kit.train("undisturbed", *flags, out=whole)
+    shutil.copytree(whole / f"step-{half:06}", resumed / f"step-{half:06}")
+    kit.train("resumed", *flags, "--resume", out=resumed)
+    after = {step: loss for step, loss in runner.losses(whole).items() if step > half}
+    again = runner.losses(resumed)
+    yield rows.judged(part, "losses after the resumption", after == again,
+                      f"{sum(again.get(step) == loss for step, loss in after.items())} of {len(after)} are the same bits")
+    contents = [digests(folder / f"step-{steps:06}") for folder in (whole, resumed)]
+    differ = [name for name in contents[0] if contents[0][name] != contents[1].get(name)]
+    yield rows.judged(part, "weights and moments of the last checkpoint", contents[0] and not differ,
+                      f"{', '.join(differ)} differ" if differ else f"{len(contents[0])} files are the same bytes")
+
+
+def digests(folder):
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("*.safetensors"))}
+
+
+def zero(kit):
+    """On one card a single rank, which shares nothing out but takes the same way through the code."""
+    part = "zero"
+    ranks = 1 if kit.has_gpu else 2
+    found = {}
+    for stage in range(4):
+        name = f"zero-{stage}"
+        folder = kit.folder(name)
+        try:
+            kit.train(name, *CASES[0].flags(kit, kit.size.loss_steps), "--precision", "fp32", "--zero", stage, ranks=ranks,
+                      out=folder)
+            found[stage] = runner.losses(folder)
+            far = runner.farthest(found[0], found[stage])
+        except (runner.Failed, KeyError) as why:
+            yield rows.failed(part, f"stage {stage}, fp32, {ranks} ranks", why)
+            continue
+        yield rows.judged(part, f"stage {stage}, fp32, {ranks} rank{'s' * (ranks > 1)}", far <= FP32_APART_MAX,
+                          f"losses {far:.1e} from stage 0's", apart=far)

@@ -1,0 +1,28 @@
+"""The parts of the kit, each a function that yields rows, and the seconds that each may take."""
+import dataclasses
+import typing
+
+import comparisons
+import speed
+import starting
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    name: str
+    what: str
+    seconds: int
+    rows: typing.Callable
+
+
+PARTS = (
+    Part("programs", "they start here, and find the card", 25, starting.programs),
+    Part("comm", "the collectives, NCCL and Gloo", 45, starting.collectives),
+    Part("parity", "each workload's losses beside the CPU's", 40, comparisons.parity),
+    Part("bf16", "bfloat16 beside float32", 25, comparisons.bf16),
+    Part("resume", "a resumed run is bit for bit the undisturbed one", 35, comparisons.resume),
+    Part("zero", "the stages of ZeRO beside stage 0", 50, comparisons.zero),
+    Part("save", "what a save costs the training beside it", 50, speed.save),
+    Part("rates", "tokens/s and MFU beside PyTorch's", 200, speed.rates),
+    Part("kernels", "where the card's time goes", 55, speed.kernels),
+)

@@ -1,0 +1,42 @@
+"""How much of everything is done: on a GPU, and on a CPU, where it only shows that the kit works."""
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Gpt2Shape:
+    """Of the model whose speed is measured, as all contenders are told it."""
+    preset: str
+    layers: int
+    heads: int
+    width: int
+    vocabulary: int
+    padded_vocabulary: int  # what nanoGPT takes instead
+    context: int
+
+    def flops_per_token(self):
+        """6 x parameters (without the embeddings of positions) + 12 x layers x width x sequence: PaLM (arXiv 2204.02311),
+        appendix B.
+        """
+        c = self.width
+        parameters = self.vocabulary * c + self.layers * (12 * c * c + 13 * c) + 2 * c
+        return 6 * parameters + 12 * self.layers * c * self.context
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    is_small: bool
+    shape: Gpt2Shape
+    precision: str  # of the speed
+    compiler: str  # of the compiled contender: a backend of torch.compile
+    batch_size: int
+    steps: int  # of one round, and of these before the clock counts
+    warmup: int
+    rounds: int
+    loss_steps: int  # of the parts that compare losses
+    save_every: int  # of the part that saves: three saves
+
+
+FULL = Size(is_small=False, shape=Gpt2Shape("gpt2-small", 12, 12, 768, 50257, 50304, 1024), precision="bf16",
+            compiler="inductor", batch_size=32, steps=40, warmup=10, rounds=3, loss_steps=30, save_every=12)
+SMALL = Size(is_small=True, shape=Gpt2Shape("gpt2-nano", 4, 4, 128, 256, 256, 64), precision="fp32",
+             compiler="aot_eager", batch_size=8, steps=10, warmup=2, rounds=1, loss_steps=6, save_every=12)
