@@ -135,7 +135,7 @@ def watch_cut_at_a_random_byte(world, is_full):
 def revoke(world, secret, token):
     """Takes back the token that was bound to the Secret; until the server knows."""
     world.client.delete(f"/api/v1/namespaces/trainingjob-system/secrets/{secret}")
-    stranger = type(world.client)(world.server.folder, world.client.port, token)
+    stranger = type(world.client)(world.server.folder, token)
 
     def is_refused():
         try:
