@@ -9,7 +9,6 @@
 namespace tj {
 namespace {
 using testing::ElementsAre;
-using testing::IsEmpty;
 
 /// Which condition is true in which phase: docs/trainingjob.md, "conditions".
 struct Row {
