@@ -64,9 +64,10 @@ Result<void> verify_files(const fs::path& folder, const Manifest& manifest,
     for (std::size_t i = next++; i < files.size(); i = next++)
       results[i] = verify_file(folder / files[i].first, files[i].second, should_stop);
   };
-  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
-  std::vector<std::jthread> others(std::min({cores, files.size(), kVerifiersMax}) - 1);
-  for (auto& thread : others) thread = std::jthread(verify);
+  const std::size_t verifiers =
+      std::min<std::size_t>({std::thread::hardware_concurrency(), files.size(), kVerifiersMax});
+  std::vector<std::jthread> others;
+  while (others.size() + 1 < verifiers) others.emplace_back(verify);  // a manifest may name none
   verify();
   others.clear();  // joins
   for (std::size_t i = 0; i < files.size(); ++i) {

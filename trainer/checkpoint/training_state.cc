@@ -175,7 +175,7 @@ Result<void> fill(Communicator& communicator, const std::vector<NamedTensor>& te
       continue;
     }
     auto place = named.tensor.detach();
-    if (is_root && !place.is_same(whole)) place.copy_(whole.view(place.sizes()));
+    if (is_root && !place.is_alias_of(whole)) place.copy_(whole.view(place.sizes()));
     if (communicator.world_size() > 1) communicator.broadcast(place, root);
   }
   return own.failure();

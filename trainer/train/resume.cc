@@ -148,11 +148,11 @@ std::optional<Failure> fill_group(const ResumeInputs& inputs,
 }
 
 /// Each rank reads where all see the same folder.
-std::optional<Failure> load_checkpoint(const ResumeInputs& inputs, const Manifest& manifest,
+std::optional<Failure> load_checkpoint(const ResumeInputs& inputs, const std::string& name,
                                        const StateTensors& state) {
   const std::pair<const char*, const std::vector<NamedTensor>*> groups[] = {
       {kModelStem, &state.model}, {kOptimizerStem, &state.optimizer}, {kEmaStem, &state.ema}};
-  const auto folder = std::filesystem::path(inputs.plan.out) / checkpoint_name(manifest.step);
+  const auto folder = std::filesystem::path(inputs.plan.out) / name;
   const int readers = inputs.is_shared ? inputs.communicator.world_size() : 1;
   for (const auto& [stem, tensors] : groups) {
     if (tensors->empty()) continue;
@@ -243,7 +243,9 @@ Beginning begin_from_checkpoint(const ResumeInputs& inputs, const StateTensors& 
     return beginning;
   }
   beginning.manifest = manifest_from(text).value();
-  beginning.failure = load_checkpoint(inputs, *beginning.manifest, state);
+  const auto name =
+      shared_text(comm, source.checkpoint ? source.checkpoint->folder.filename().string() : "", 0);
+  beginning.failure = load_checkpoint(inputs, name, state);
   if (beginning.failure) return beginning;
   if (source.checkpoint) {
     beginning.checkpoint_path = source.checkpoint->folder.string();

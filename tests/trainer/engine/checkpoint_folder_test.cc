@@ -114,6 +114,16 @@ TEST(CheckpointFolder, a_damaged_one_of_the_same_step_makes_room) {
   EXPECT_TRUE(fs::exists(out.path() / "damaged-step-000025"));
 }
 
+TEST(CheckpointFolder, a_manifest_that_names_no_file_is_of_a_damaged_one) {
+  const TemporaryFolder out;
+  const fs::path folder = save(out.path(), 25);
+  ASSERT_TRUE(write_durably(folder / kManifestFile, manifest_text({.step = 25})));
+  const auto search = newest_usable_checkpoint(out.path());
+  EXPECT_FALSE(search.found);
+  ASSERT_EQ(search.damaged.size(), 1U);
+  EXPECT_EQ(search.damaged[0].cause, "model.safetensors: is not in the manifest");
+}
+
 TEST(CheckpointFolder, files_that_changed_places_are_recognised) {
   const TemporaryFolder out;
   const fs::path folder = save(out.path(), 25);

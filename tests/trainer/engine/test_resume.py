@@ -56,6 +56,14 @@ class Resume(EngineTest):
         self.assertEqual(self.losses(whole), {step: losses[step] for step in range(26, 51)})
         self.assert_same_state(wanted, whole / "step-000050")
 
+    def test_a_folder_that_a_person_has_named_is_read_by_all_ranks(self):
+        self.train(*SMALL, "--steps", 10)
+        (self.out / "step-000010").rename(self.out / "step-10")
+        for out, _ in self.train_ranks(2, *SMALL, "--steps", 12, "--resume"):
+            self.assertNotIn("not usable", out)
+        self.assertEqual(max(self.losses()), 12)
+        self.assertIn(10, [event["at_step"] for event in self.events() if event["event"] == "resume"])
+
     def test_two_workers_resume_what_only_rank_0_can_see(self):
         whole = self.folder / "whole"
         self.train(*SMALL, "--steps", 20, "--save-every", 10, "--out", whole)
