@@ -21,9 +21,9 @@ def environment_of_a_program(*names, **more):
 class ProcessTest(unittest.TestCase):
     SECONDS_MAX = 240  # of one run; a build machine may be busy
 
-    def spawn(self, command, environment, **popen):
+    def spawn(self, command, environment, text=True, **popen):
         process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **popen
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=text, **popen
         )
         self.addCleanup(self.end, process)
         return process

@@ -19,6 +19,12 @@ std::vector<UpdateRule> rules_of(const TrainPlan& plan, const Workload& workload
   return std::move(*rules);
 }
 
+bool are_finite(const std::vector<at::Tensor>& tensors) {
+  return std::ranges::all_of(tensors, [](const at::Tensor& tensor) {
+    return at::isfinite(tensor.detach()).all().item<bool>();
+  });
+}
+
 /// Each rank has everything; the gradients differ until they are summed.
 class Replicas : public DataParallel {
  public:
@@ -46,11 +52,7 @@ class Replicas : public DataParallel {
     if (!averages_.empty()) update_averages(averages_, parameters_, plan_.ema_decay);
   }
 
-  bool is_finite_here() const override {
-    return std::ranges::all_of(parameters_, [](const at::Tensor& parameter) {
-      return at::isfinite(parameter.detach()).all().item<bool>();
-    });
-  }
+  bool is_finite_here() const override { return are_finite(parameters_); }
 
   StateTensors state() const override {
     StateTensors state;
@@ -223,9 +225,7 @@ class ShardedReplicas final : public DataParallel {
   void clear() override { zero_.clear(); }
   bool is_finite_here() const override {
     if (plan_.zero.stage == 3) return true;  // between two passes no block has its weights
-    return std::ranges::all_of(parameters_, [](const at::Tensor& parameter) {
-      return at::isfinite(parameter.detach()).all().item<bool>();
-    });
+    return are_finite(parameters_);
   }
   StateTensors state() const override { return zero_.state(); }
   std::int64_t optimizer_steps() const override { return zero_.step_count(); }

@@ -1,23 +1,28 @@
 #include "trainer/workload/workload.h"
 
-namespace tj::trainer {
+#include <numeric>
 
-Result<void> Workload::read_init(const std::string& path) {
-  return Error{.code = Code::invalid,
-               .message = "this model does not begin with weights of other files",
-               .subject = path};
+namespace tj::trainer {
+namespace {
+
+Error takes_no_weights(const std::string& path) {
+  return {.code = Code::invalid,
+          .message = "this model does not begin with weights of other files",
+          .subject = path};
 }
 
+}  // namespace
+
+Result<void> Workload::read_init(const std::string& path) { return takes_no_weights(path); }
+
 std::vector<ModelBlock> Workload::blocks() const {
-  ModelBlock whole;
-  for (std::size_t index = 0; index < tensors().size(); ++index) whole.tensors.push_back(index);
+  ModelBlock whole{.tensors = std::vector<std::size_t>(tensors().size())};
+  std::iota(whole.tensors.begin(), whole.tensors.end(), 0);
   return {whole};
 }
 
 Result<TensorReader> Workload::open_initial_weights(const std::string& path) const {
-  return Error{.code = Code::invalid,
-               .message = "this model does not begin with weights of other files",
-               .subject = path};
+  return takes_no_weights(path);
 }
 
 std::int64_t trained_elements(const Workload& workload) {

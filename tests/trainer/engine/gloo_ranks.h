@@ -2,13 +2,11 @@
 #pragma once
 #include <torch/torch.h>
 
-#include <exception>
 #include <functional>
 #include <memory>
-#include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
-#include <vector>
 
+#include "tests/trainer/engine/rank_threads.h"
 #include "trainer/comm/gloo_communicator.h"
 #include "trainer/watch/phase_clock.h"
 
@@ -29,24 +27,12 @@ inline std::unique_ptr<Communicator> join_gloo(const c10::intrusive_ptr<c10d::St
 inline void on_gloo_ranks(int world_size,
                           const std::function<void(Communicator&, PhaseClock&)>& work) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
-  std::vector<std::exception_ptr> failures(static_cast<std::size_t>(world_size));
-  std::vector<std::jthread> threads;
-  for (int rank = 0; rank < world_size; ++rank) {
-    threads.emplace_back([&, rank] {
-      at::set_num_threads(1);
-      try {
-        PhaseClock clock;
-        const auto communicator = world_size == 1 ? make_single_communicator()
-                                                  : join_gloo(store, rank, world_size, clock);
-        work(*communicator, clock);
-      } catch (...) {  // goes on in the test's thread
-        failures[static_cast<std::size_t>(rank)] = std::current_exception();
-      }
-    });
-  }
-  threads.clear();  // joins
-  for (const auto& failure : failures)
-    if (failure) std::rethrow_exception(failure);
+  on_rank_threads(world_size, [&](int rank) {
+    PhaseClock clock;
+    const auto communicator =
+        world_size == 1 ? make_single_communicator() : join_gloo(store, rank, world_size, clock);
+    work(*communicator, clock);
+  });
 }
 
 }  // namespace tj::trainer

@@ -6,9 +6,9 @@
 #include <functional>
 #include <map>
 #include <mutex>
-#include <thread>
 #include <tuple>
 
+#include "tests/trainer/engine/rank_threads.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/comm/tree_all_reduce.h"
 
@@ -148,22 +148,10 @@ class ThreadRank final : public Communicator {
 /// Calls `work` once for each rank, each in a thread of its own. The first exception goes on.
 inline void on_ranks(int world_size, const std::function<void(Communicator&)>& work) {
   Mailboxes mailboxes;
-  std::vector<std::exception_ptr> failures(static_cast<std::size_t>(world_size));
-  std::vector<std::jthread> threads;
-  for (int rank = 0; rank < world_size; ++rank) {
-    threads.emplace_back([&, rank] {
-      at::set_num_threads(1);
-      ThreadRank communicator(mailboxes, rank, world_size);
-      try {
-        work(communicator);
-      } catch (...) {  // goes on in the test's thread
-        failures[static_cast<std::size_t>(rank)] = std::current_exception();
-      }
-    });
-  }
-  threads.clear();  // joins
-  for (const auto& failure : failures)
-    if (failure) std::rethrow_exception(failure);
+  on_rank_threads(world_size, [&](int rank) {
+    ThreadRank communicator(mailboxes, rank, world_size);
+    work(communicator);
+  });
 }
 
 }  // namespace tj::trainer

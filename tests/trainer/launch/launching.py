@@ -5,13 +5,13 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
+from support.processes import ProcessTest  # noqa: E402
 from support.waiting import until  # noqa: E402
 
 TRAINER = os.path.abspath(sys.argv[1])
@@ -24,7 +24,9 @@ SLURM_TASK = {"SLURM_JOB_ID": "884711", "SLURM_STEP_ID": "0", "SLURM_PROCID": "3
               "SLURM_STEP_TASKS_PER_NODE": "2(x2)", "SLURM_STEP_NODELIST": "node[003,007]"}
 
 
-class Launch(unittest.TestCase):
+class Launch(ProcessTest):
+    SECONDS_MAX = DEADLINE_S
+
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="launch-test-")
         self.addCleanup(shutil.rmtree, self.folder)
@@ -41,23 +43,11 @@ class Launch(unittest.TestCase):
             clean.pop(name, None)
             if value is not None:
                 clean[name] = value
-        process = subprocess.Popen([*wrapper, TRAINER, *arguments], env=clean, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, **more)
-        self.addCleanup(self.end, process)
-        return process
-
-    @staticmethod
-    def end(process):
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-        process.stdout.close()
-        process.stderr.close()
+        return self.spawn([*wrapper, TRAINER, *arguments], clean, text=False, **more)
 
     def finish(self, process, expect):
-        out, err = (stream.decode() for stream in process.communicate(timeout=DEADLINE_S))
-        self.assertEqual(process.returncode, expect, f"stdout:\n{out}\nstderr:\n{err}")
-        return out, err
+        out, err = super().finish(process, expect)
+        return out.decode(), err.decode()
 
     def run_launch(self, *arguments, expect=0, **more):
         return self.finish(self.start("launch", *arguments, **more), expect)
