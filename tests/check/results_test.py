@@ -75,8 +75,9 @@ class OfStage(unittest.TestCase):
 
     def test_an_exit_status_without_a_failed_test_is_a_failure(self):
         self.assertEqual(results.of_stage(stage("script"), "2 passed, 0 failed\n", Missing, 3).failed,
-                         ["unit: exit status 3"])
-        self.assertEqual(results.of_stage(stage(""), "", Missing, 1).failed, ["unit: exit status 1"])
+                         ["unit: exit status 3: 2 passed, 0 failed"])
+        self.assertEqual(results.of_stage(stage(""), "a\nOSError: no disk\n\n", Missing, 1).failed, ["unit: exit status 1: OSError: no disk"])
+        self.assertEqual(results.of_stage(stage(""), "", Missing, 1).failed, ["unit: exit status 1: it printed nothing"])
 
     def test_a_stage_without_tests_may_count_none(self):
         self.assertEqual(results.of_stage(stage(""), "", Missing, 0), results.Counted())

@@ -1,6 +1,8 @@
 """All changes of a list, over as many watches as it takes: a server ends each of them after some minutes, or sooner."""
+import contextlib
 import http.client
 import json
+import socket
 import time
 
 WATCH_SECONDS_MAX = 3000
@@ -58,7 +60,8 @@ class Watch:
         self.stopped = True
         sock = self.connection and self.connection.sock
         if sock:
-            sock.shutdown(2)  # wakes who reads
+            with contextlib.suppress(OSError):  # the server, or who reads, may have closed it just now
+                sock.shutdown(socket.SHUT_RDWR)  # wakes who reads
 
 
 def list_and_watch(client, path):

@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ElementTree
 CLOSING_LINE = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\b")
 SKIP_LINE = re.compile(r"^\s*(?:SKIP|skip|skipped):?\s+(.+)$")
 FAIL_LINE = re.compile(r"^\s*(?:FAIL|not ok)\b:?\s*(.+)$")
+LAST_LINE_CHARS_MAX = 300
 GTEST_REASON = re.compile(r": Skipped\n(.*?)\n(?:\n|\[)", re.DOTALL)
 
 
@@ -78,6 +79,11 @@ def of_script(log):
     return Counted(passed, names, reasons)
 
 
+def last_line(log):
+    """What a failing program printed last is the cause."""
+    return next((line.strip()[-LAST_LINE_CHARS_MAX:] for line in reversed(log.splitlines()) if line.strip()), "it printed nothing")
+
+
 def of_stage(stage, log, junit_path, exit_code):
     counted = Counted()
     if stage.counts == "ctest" and junit_path.exists():
@@ -86,7 +92,7 @@ def of_stage(stage, log, junit_path, exit_code):
         counted = of_script(log) or counted
     ran = counted.passed + len(counted.failed) + len(counted.skipped)
     if exit_code != 0 and not counted.failed:
-        counted.failed.append(f"{stage.name}: exit status {exit_code}")
+        counted.failed.append(f"{stage.name}: exit status {exit_code}: {last_line(log)}")
     elif stage.counts and ran == 0:
         counted.failed.append(f"{stage.name}: no test ran")
     return counted
