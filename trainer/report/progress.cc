@@ -12,13 +12,14 @@ constexpr int kBarCellsMax = 40;
 constexpr int kBarCellsMin = 10;  // a narrower one says nothing
 constexpr double kSecondsShownMax = 100.0 * 365 * 86'400;
 
-/// " | PSNR 18.50 dB", for each
-std::string metrics_text(std::span<const MetricValue> metrics) {
+/// " | PSNR 18.50 dB", for each; `after_label`: what stands between the label and the number.
+std::string metrics_text(std::span<const MetricValue> metrics, const char* after_label = " ") {
   std::string text;
   for (const auto& metric : metrics) {
     char number[40];
-    std::snprintf(number, sizeof number, " %.*f", metric.decimals, metric.value);
-    text += " | " + metric.label + number + (metric.unit.empty() ? "" : " " + metric.unit);
+    std::snprintf(number, sizeof number, "%.*f", metric.decimals, metric.value);
+    text += " | " + metric.label + after_label + number +
+            (metric.unit.empty() ? "" : " " + metric.unit);
   }
   return text;
 }
@@ -42,12 +43,19 @@ double units_per_second(const StepReport& report) {
 
 std::string speed_name(const Unit& unit) { return unit.name + "_per_second"; }
 
-std::string step_line(const StepReport& report) {
+std::optional<LogStyle> log_style_from(std::string_view name) {
+  if (name == "trainer") return LogStyle::trainer;
+  if (name == "platform") return LogStyle::platform;
+  return std::nullopt;
+}
+
+std::string step_line(const StepReport& report, LogStyle style) {
+  const bool is_ours = style == LogStyle::trainer;
   char line[160];
-  std::snprintf(line, sizeof line, "step %lld/%lld | loss %.4f",
+  std::snprintf(line, sizeof line, "%s %lld/%lld | %s %.4f", is_ours ? "step" : "Step",
                 static_cast<long long>(report.step), static_cast<long long>(report.steps),
-                report.loss);
-  std::string text = line + metrics_text(report.metrics);
+                is_ours ? "loss" : "Loss:", report.loss);
+  std::string text = line + metrics_text(report.metrics, is_ours ? " " : ": ");
   std::snprintf(line, sizeof line, " | lr %.1e | ", report.lr);
   text += line + speed_text(report);
   std::snprintf(line, sizeof line, " | %.3f s", report.seconds);

@@ -5,6 +5,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/report/unit.h"
@@ -38,9 +39,14 @@ double units_per_second(const StepReport& report);
 /// In files and on pages: "tokens_per_second".
 std::string speed_name(const Unit& unit);
 
+/// In which words a step's line begins: our own, or those that platforms' log readers look for.
+enum class LogStyle { trainer, platform };
+std::optional<LogStyle> log_style_from(std::string_view name);
+
 /// step 12/300 | loss 3.1234 | PSNR 18.5 dB | lr 6.0e-04 | 12345 tok/s | 0.123 s | mfu 41.2 % |
-/// eta 0:35, without what is not known.
-std::string step_line(const StepReport& report);
+/// eta 0:35, without what is not known. Of a platform:
+/// Step 12/300 | Loss: 3.1234 | PSNR: 18.5 dB | lr 6.0e-04 | ...
+std::string step_line(const StepReport& report, LogStyle style = LogStyle::trainer);
 /// {"step":12,"loss":3.1234...,...}: the loss in full, so that two runs can be compared bit for
 /// bit.
 std::string step_json(const StepReport& report);

@@ -271,7 +271,7 @@ class Reporter::Impl {
     const bool is_first_or_last = report.step == 1 || report.step == report.steps;
     const bool is_due = report.step % options_.log_every == 0 || is_first_or_last;
     if (is_due && (!draws_bar_ || options_.log_every > 1 || is_first_or_last))
-      say(step_line(report));
+      say(step_line(report, options_.log_style));
     if (draws_bar_) draw_bar(progress_bar(report, terminal_columns(), has_colour_));
   }
 

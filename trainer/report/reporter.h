@@ -25,6 +25,7 @@ struct ReportOptions {
   bool resume = false;
   std::int64_t steps = 0;
   std::int64_t log_every = 1;
+  LogStyle log_style = LogStyle::trainer;
   std::string tensorboard;               // folder of event files; empty: none
   std::string log_dir;                   // folder of a log of each rank; empty: none
   std::optional<int> progress_port;      // 0: none; absent: the default of a job, none elsewhere

@@ -72,6 +72,8 @@ constexpr Flag kFlags[] = {
     {.name = "--init-from",
      .help = "begin with these weights: a folder as transformers saves it, or a .safetensors file"},
     {.name = "--log-every", .help = "print each N-th step (1)"},
+    {.name = "--log-style",
+     .help = "trainer; platform: lines that begin \"Step 1/100 | Loss: 0.15\" (trainer)"},
     {.name = "--limit",
      .help =
          "PHASE=SECONDS,... that a rank may stand still before all end: start, step, eval or save; "

@@ -197,6 +197,7 @@ void read_run(Reader& reader, TrainPlan& plan) {
   plan.resume = reader.is_set("--resume");
   plan.limits = reader.choice("--limit", to_string(Limits{}), kLimitsRule, limits_from);
   plan.log_every = reader.whole("--log-every", from_default("1"), {1, kCountMax});
+  plan.log_style = reader.choice("--log-style", "trainer", "trainer or platform", log_style_from);
   read_reports(reader, plan);
   plan.rendezvous_timeout = std::chrono::seconds(reader.whole(
       "--rendezvous-timeout-seconds", from_default("300"), {1, kRendezvousSecondsMax}));

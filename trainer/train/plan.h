@@ -9,6 +9,7 @@
 
 #include "contract/result.h"
 #include "trainer/comm/accelerator.h"
+#include "trainer/report/progress.h"
 #include "trainer/train/schedule.h"
 #include "trainer/train/zero/zero_schedule.h"
 #include "trainer/values/settings.h"
@@ -48,6 +49,7 @@ struct TrainPlan {
   bool resume = false;
   std::string init_from;  // empty: initial weights from the seed
   std::int64_t log_every = 1;
+  LogStyle log_style = LogStyle::trainer;
   std::string tensorboard;           // folder of event files; empty: none
   std::string log_dir;               // folder of a log of each rank; empty: none
   std::optional<int> progress_port;  // 0: none; absent: the default of a job, none elsewhere

@@ -9,6 +9,7 @@ ReportOptions report_options(const TrainPlan& plan, const Workload& workload) {
           .resume = plan.resume,
           .steps = plan.schedule.steps,
           .log_every = plan.log_every,
+          .log_style = plan.log_style,
           .tensorboard = plan.tensorboard,
           .log_dir = plan.log_dir,
           .progress_port = plan.progress_port,

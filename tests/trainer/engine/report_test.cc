@@ -33,6 +33,15 @@ TEST(Progress, a_workload_has_its_own_unit_and_metrics) {
             std::string::npos);
 }
 
+TEST(Progress, a_line_in_a_platforms_words_says_the_same) {
+  StepReport report = kReport;
+  report.metrics = {{.name = "psnr", .label = "PSNR", .unit = "dB", .decimals = 1, .value = 18.51}};
+  EXPECT_EQ(step_line(report, *log_style_from("platform")),
+            "Step 12/300 | Loss: 3.1234 | PSNR: 18.5 dB | lr 6.0e-04 | 16384 tok/s | 0.125 s");
+  EXPECT_EQ(step_line(report, *log_style_from("trainer")), step_line(report));
+  EXPECT_FALSE(log_style_from("Platform"));
+}
+
 TEST(Progress, a_line_has_what_is_known) {
   StepReport report = kReport;
   report.mfu = 0.4125;

@@ -92,6 +92,13 @@ class Toy(ProcessTest):
         self.assertRegex(said, r"step 50/50 \| loss \d+\.\d{4} \| RMSE \d+\.\d{4} \| lr \S+ \| \d+ samples/s \|")
         self.assertRegex(said, r"eval after step 50 \| loss \d+\.\d{4} \| RMSE \d+\.\d{4} \| 64 samples in")
 
+    def test_lines_may_be_in_the_words_that_a_platform_looks_for(self):
+        said, _ = self.train("out", "--steps", "2", "--log-style", "platform", ranks=2)
+        self.assertRegex(said, r"\[rank 0\] Step 2/2 \| Loss: \d+\.\d{4} \| RMSE: \d+\.\d{4} \| lr ")
+        self.assertNotIn("step 2/2", said)
+        _, err = self.train("out", "--log-style", "loud", code=78)
+        self.assertIn('--log-style: is "loud"; it must be trainer or platform', err)
+
     def test_what_it_can_not_use_is_named(self):
         self.data.write_text("1,2,3\n1,two,3\n")
         _, err = self.train("out", code=65)
