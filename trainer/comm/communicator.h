@@ -1,6 +1,5 @@
 // The seam between training and the network: what a step needs of the other ranks, and nothing
-// else. Real classes: SingleCommunicator (one rank), GlooCommunicator (several; with NCCL behind it
-// for tensors of a GPU).
+// else. Real classes: SingleCommunicator (one rank), C10dCommunicator (several).
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "contract/names.h"
-#include "trainer/comm/gloo_communicator.h"
+#include "trainer/comm/c10d_communicator.h"
 #include "trainer/comm/roll_call.h"
 #include "trainer/network/master_link.h"
 #include "trainer/network/network.h"
@@ -63,29 +63,17 @@ class Meeting {
  private:
   std::variant<Joined, Failure> meet() {
     const DeadlineGuard guard(deadline_ + kGuardSlack, [this] { end_overdue(); });
-    if (const auto valid = check_interfaces(chosen_interfaces(process_env)); !valid) {
-      return Failure{.exit_code = exit_code::kBadConfig,
-                     .reason = "BadConfig",
-                     .message = describe(valid.error())};
-    }
-    const Endpoint master{env_.master_addr, env_.master_port};
     try {
-      const auto failure = env_.rank == 0 ? serve() : visit(master);
-      if (failure) return *failure;
-      // Only now: the name may have led to another address before, by another interface.
-      const auto address = local_address_towards(master, deadline_);
-      if (!address) return unmet("rank 0 at " + master_text() + ": " + address.error().message);
-      const auto facts = network_facts(*address);
-      const auto network = choose_network(facts, process_env);
-      Peers peers(store_, env_.rank, env_.world_size, loss_);
-      peers.introduce({.node = env_.node_name,
-                       .address = *address,
-                       .device = has_gpu() ? "cuda" : "cpu",
-                       .transport = has_gpu() ? network.transport : "",
-                       .why = accelerator_.text});
-      if (const auto absent = env_.rank == 0 ? gather() : report()) return *absent;
-      peers.learn();
-      return connect(std::move(peers), facts, network);
+      if (const auto failure = check_interface_names()) return *failure;
+      if (const auto failure = env_.rank == 0 ? open_store() : find_store()) return *failure;
+      if (const auto failure = choose_interface()) return *failure;
+      introduce();
+      if (const auto failure = env_.rank == 0 ? gather() : report()) return *failure;
+      peers_->learn();
+      if (const auto failure = compare_ranks()) return *failure;
+      set_network_variables();
+      watch_peers();
+      return connect();
     } catch (const std::exception& failure) {
       const auto unmet_others =
           unmet("the others, master " + master_text() + ": " + first_line(failure.what()));
@@ -93,39 +81,71 @@ class Meeting {
     }
   }
 
-  bool has_gpu() const { return accelerator_.plugin != nullptr; }
+  static std::optional<Failure> check_interface_names() {
+    const auto valid = check_interfaces(chosen_interfaces(process_env));
+    if (valid) return std::nullopt;
+    return Failure{.exit_code = exit_code::kBadConfig,
+                   .reason = "BadConfig",
+                   .message = describe(valid.error())};
+  }
 
-  std::variant<Joined, Failure> connect(Peers peers, const NetworkFacts& facts,
-                                        const NetworkChoice& network) {
-    if (const auto difference = peers.describe_differences(); !difference.empty()) {
-      peers.part();  // all have read it before rank 0 takes the store away
-      return Failure{
-          .exit_code = exit_code::kBadConfig, .reason = "RanksDiffer", .message = difference};
-    }
-    Joined joined;
-    if (has_gpu()) {
-      // NCCL reads its variables when it starts, which is below.
-      for (const auto& [name, value] : network.variables)
-        ::setenv(name.c_str(), value.c_str(), /*overwrite=*/0);
-      joined.network = network.rows;
-      joined.collectives = describe_collectives(network);
-    } else {
-      joined.collectives = describe_collectives(network, accelerator_.text);
-    }
-    const GlooOptions options{.clock = &watch_.clock,
-                              .rank = env_.rank,
-                              .world_size = env_.world_size,
-                              .address = facts.address,
-                              .interfaces = chosen_interfaces(process_env),
-                              .accelerator = accelerator_};
-    control_ = network.control;
-    // First: a rank that freezes while all connect to all would hold them for minutes.
-    watchdog_ = std::make_unique<Watchdog>(env_, watch_, *store_, peers.seen_from_here(), loss_);
+  /// That of the way to rank 0, and what it can carry. Once the store has been found: before, the
+  /// name may have led to another address, by another interface.
+  std::optional<Failure> choose_interface() {
+    const auto address = local_address_towards(master_, deadline_);
+    if (!address) return unmet("rank 0 at " + master_text() + ": " + address.error().message);
+    facts_ = network_facts(*address);
+    network_ = choose_network(facts_, process_env);
+    return std::nullopt;
+  }
+
+  void introduce() {
+    peers_.emplace(store_, env_.rank, env_.world_size, loss_);
+    peers_->introduce({.node = env_.node_name,
+                       .address = facts_.address,
+                       .device = has_gpu() ? "cuda" : "cpu",
+                       .transport = has_gpu() ? network_.transport : "",
+                       .why = accelerator_.text});
+  }
+
+  std::optional<Failure> compare_ranks() {
+    const auto difference = peers_->describe_differences();
+    if (difference.empty()) return std::nullopt;
+    peers_->part();  // all have read it before rank 0 takes the store away
+    return Failure{
+        .exit_code = exit_code::kBadConfig, .reason = "RanksDiffer", .message = difference};
+  }
+
+  /// NCCL reads them when it starts, in connect().
+  void set_network_variables() {
+    if (!has_gpu()) return;
+    for (const auto& [name, value] : network_.variables)
+      ::setenv(name.c_str(), value.c_str(), /*overwrite=*/0);
+  }
+
+  /// Before any connection: a rank that freezes while all connect to all would hold them for
+  /// minutes.
+  void watch_peers() {
+    watchdog_ = std::make_unique<Watchdog>(env_, watch_, *store_, peers_->seen_from_here(), loss_);
     have_all_come_ = true;
-    joined.communicator = make_gloo_communicator(store_, std::move(peers), options);
+  }
+
+  Joined connect() {
+    Joined joined;
+    if (has_gpu()) joined.network = network_.rows;
+    joined.collectives = has_gpu() ? describe_collectives(network_)
+                                   : describe_collectives(network_, accelerator_.text);
+    joined.communicator = make_c10d_communicator(store_, *std::move(peers_),
+                                                 {.clock = &watch_.clock,
+                                                  .rank = env_.rank,
+                                                  .world_size = env_.world_size,
+                                                  .address = facts_.address,
+                                                  .interfaces = chosen_interfaces(process_env),
+                                                  .accelerator = accelerator_});
     return joined;
   }
 
+  bool has_gpu() const { return accelerator_.plugin != nullptr; }
   static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
   std::string master_text() const {
     return env_.master_addr + ":" + std::to_string(env_.master_port);
@@ -169,7 +189,7 @@ class Meeting {
   [[noreturn]] void end_overdue() {
     const Failure failure =
         have_all_come_
-            ? told(unmet("connections to the other ranks by " + control_ +
+            ? told(unmet("connections to the other ranks by " + network_.control +
                          ": all have come to rank 0, but not all can reach each other; every port "
                          "between the nodes must be open"))
             : unmet("rank 0 at " + master_text() + ": it accepts connections but does not answer");
@@ -192,7 +212,8 @@ class Meeting {
     store_->set("node/" + std::to_string(env_.worker_index), bytes_of(env_.node_name));
   }
 
-  std::optional<Failure> serve() {
+  /// Rank 0: the store is its own.
+  std::optional<Failure> open_store() {
     auto socket = ListeningSocket::open(env_.master_port);
     if (!socket) {
       return Failure{.exit_code = exit_code::kRendezvous,
@@ -215,9 +236,9 @@ class Meeting {
   }
 
   /// Empty once store_ is the one of this job and attempt; else why it is not, this time.
-  std::string try_visit(const Endpoint& master, milliseconds limit) {
+  std::string try_visit(milliseconds limit) {
     const auto end = std::min(deadline_, steady_clock::now() + limit);
-    const auto listening = wait_until_listening(master, end);
+    const auto listening = wait_until_listening(master_, end);
     if (!listening) return listening.error().message;
     c10d::TCPStoreOptions options;
     options.port = static_cast<std::uint16_t>(env_.master_port);
@@ -241,10 +262,10 @@ class Meeting {
 
   /// The address may still lead to an earlier attempt, or to somebody else: until the deadline the
   /// name is resolved and tried again.
-  std::optional<Failure> find_store(const Endpoint& master) {
+  std::optional<Failure> visit() {
     std::string told;
     for (milliseconds limit = kTellFirst;; limit = std::min(limit * 2, kTellEach)) {
-      const std::string cause = try_visit(master, limit);
+      const std::string cause = try_visit(limit);
       if (cause.empty()) return std::nullopt;
       // The last try may have been too short to see as much as the one before it.
       const bool is_over = steady_clock::now() >= deadline_;
@@ -257,8 +278,9 @@ class Meeting {
     }
   }
 
-  std::optional<Failure> visit(const Endpoint& master) {
-    if (const auto failure = find_store(master)) return failure;
+  /// The others: the store is that of rank 0.
+  std::optional<Failure> find_store() {
+    if (const auto failure = visit()) return failure;
     const std::string theirs = store_->get_to_str("world_size");
     if (theirs != std::to_string(env_.world_size)) return refuse(theirs);
     if (store_->add("joined/" + std::to_string(env_.rank), 1) > 1) {
@@ -386,8 +408,11 @@ class Meeting {
   const WatchRequest& watch_;
   milliseconds timeout_;
   Deadline deadline_;
+  Endpoint master_{env_.master_addr, env_.master_port};
   StorePtr store_;
-  std::string control_;  // for the guard, once all have come
+  NetworkFacts facts_;     // of the interface towards rank 0
+  NetworkChoice network_;  // read by the guard once all have come
+  std::optional<Peers> peers_;
   std::shared_ptr<KnownLoss> loss_ = std::make_shared<KnownLoss>(env_.rank, env_.world_size);
   std::unique_ptr<Watchdog> watchdog_;
   std::atomic<bool> has_joined_ = false;     // the store is there

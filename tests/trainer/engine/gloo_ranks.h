@@ -7,7 +7,7 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "tests/trainer/engine/rank_threads.h"
-#include "trainer/comm/gloo_communicator.h"
+#include "trainer/comm/c10d_communicator.h"
 #include "trainer/watch/phase_clock.h"
 
 namespace tj::trainer {
@@ -18,7 +18,7 @@ inline std::unique_ptr<Communicator> join_gloo(const c10::intrusive_ptr<c10d::St
   peers.introduce(
       {.node = "n", .address = "127.0.0.1", .device = "cpu", .transport = "", .why = ""});
   peers.learn();
-  return make_gloo_communicator(
+  return make_c10d_communicator(
       store, std::move(peers),
       {.clock = &clock, .rank = rank, .world_size = world_size, .address = "127.0.0.1"});
 }

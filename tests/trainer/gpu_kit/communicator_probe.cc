@@ -11,7 +11,7 @@
 #include <string>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
-#include "trainer/comm/gloo_communicator.h"
+#include "trainer/comm/c10d_communicator.h"
 #include "trainer/launch/host.h"
 #include "trainer/values/process_env.h"
 #include "trainer/workload/initial_tensor.h"
@@ -42,7 +42,7 @@ std::unique_ptr<Communicator> join_alone(const Accelerator& accelerator, PhaseCl
                    .transport = "",
                    .why = accelerator.text});
   peers.learn();
-  return make_gloo_communicator(store, std::move(peers),
+  return make_c10d_communicator(store, std::move(peers),
                                 {.clock = &clock,
                                  .rank = 0,
                                  .world_size = 1,

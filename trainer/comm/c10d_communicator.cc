@@ -1,4 +1,4 @@
-#include "trainer/comm/gloo_communicator.h"
+#include "trainer/comm/c10d_communicator.h"
 
 #include <torch/torch.h>
 
@@ -62,10 +62,10 @@ class ReducerSync final : public GradientSync {
   std::function<void()> count_;
 };
 
-class GlooCommunicator final : public Communicator {
+class C10dCommunicator final : public Communicator {
  public:
-  GlooCommunicator(const c10::intrusive_ptr<c10d::Store>& store, Peers peers,
-                   const GlooOptions& options)
+  C10dCommunicator(const c10::intrusive_ptr<c10d::Store>& store, Peers peers,
+                   const C10dOptions& options)
       : options_(options), peers_(std::move(peers)) {
     auto gloo_options = c10d::ProcessGroupGloo::Options::create(kCollectiveTimeout);
     for (const auto& interface : options.interfaces) {
@@ -82,7 +82,7 @@ class GlooCommunicator final : public Communicator {
     group_->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
     if (options.accelerator.plugin != nullptr) open_nccl(store);
   }
-  ~GlooCommunicator() override { options_.clock->follow_device({}); }
+  ~C10dCommunicator() override { options_.clock->follow_device({}); }
 
   int rank() const override { return options_.rank; }
   int world_size() const override { return options_.world_size; }
@@ -194,7 +194,7 @@ class GlooCommunicator final : public Communicator {
 
   class PendingWorks final : public Pending {
    public:
-    PendingWorks(GlooCommunicator& owner, const char* name, std::vector<WorkPtr> works,
+    PendingWorks(C10dCommunicator& owner, const char* name, std::vector<WorkPtr> works,
                  std::function<void()> then)
         : owner_(owner), name_(name), works_(std::move(works)), then_(std::move(then)) {}
     void wait() override {
@@ -205,7 +205,7 @@ class GlooCommunicator final : public Communicator {
     }
 
    private:
-    GlooCommunicator& owner_;
+    C10dCommunicator& owner_;
     const char* name_;
     std::vector<WorkPtr> works_;
     std::function<void()> then_;
@@ -294,7 +294,7 @@ class GlooCommunicator final : public Communicator {
     }
   }
 
-  GlooOptions options_;
+  C10dOptions options_;
   Peers peers_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
   c10::intrusive_ptr<c10d::Store> nccl_store_;
@@ -306,9 +306,9 @@ class GlooCommunicator final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_gloo_communicator(const c10::intrusive_ptr<c10d::Store>& store,
-                                                     Peers peers, const GlooOptions& options) {
-  return std::make_unique<GlooCommunicator>(store, std::move(peers), options);
+std::unique_ptr<Communicator> make_c10d_communicator(const c10::intrusive_ptr<c10d::Store>& store,
+                                                     Peers peers, const C10dOptions& options) {
+  return std::make_unique<C10dCommunicator>(store, std::move(peers), options);
 }
 
 }  // namespace tj::trainer

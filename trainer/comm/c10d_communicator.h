@@ -1,5 +1,7 @@
-// Collectives over c10d: tensors of the CPU with Gloo over TCP, those of a GPU with NCCL through
-// the plug-in, and data-parallel gradients with c10d's Reducer over whichever the parameters need.
+// The communicator of several ranks is PyTorch's c10d: its ProcessGroupGloo, over TCP, carries the
+// tensors of the CPU; its ProcessGroupNCCL, which the plug-in brings (nccl_plugin/), those of a
+// GPU; its Reducer, that of DistributedDataParallel, the gradients, over whichever they need.
+// All-gather, reduce-scatter and exchange on the CPU are our own sends and receives over Gloo.
 #pragma once
 #include <memory>
 #include <string>
@@ -12,7 +14,7 @@
 
 namespace tj::trainer {
 
-struct GlooOptions {
+struct C10dOptions {
   PhaseClock* clock = nullptr;  // of this rank: hears of each collective; never null
   int rank = 0;
   int world_size = 1;
@@ -23,7 +25,7 @@ struct GlooOptions {
 
 /// All ranks call it together; each connects to each. All have a GPU, or none has. Throws what c10d
 /// throws, and std::runtime_error with NCCL's cause.
-std::unique_ptr<Communicator> make_gloo_communicator(const c10::intrusive_ptr<c10d::Store>& store,
-                                                     Peers peers, const GlooOptions& options);
+std::unique_ptr<Communicator> make_c10d_communicator(const c10::intrusive_ptr<c10d::Store>& store,
+                                                     Peers peers, const C10dOptions& options);
 
 }  // namespace tj::trainer
