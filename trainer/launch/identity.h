@@ -87,7 +87,7 @@ struct Identity {
   std::string because;             // what decided for the convention
   std::vector<std::string> notes;  // what else was seen, and why it was not followed
   // WORLD_SIZE is taken to count workers, but could count processes as well: only it and RANK are
-  // set, and it could fill whole nodes with their GPUs. A launcher asks the others (claims.h).
+  // set, and it could fill whole nodes with their GPUs. A launcher asks the others (statements.h).
   bool is_ambiguous = false;
   Fact<int> worker_count;
   Fact<int> worker_index;

@@ -8,12 +8,12 @@
 #include <string>
 
 #include "contract/names.h"
-#include "trainer/launch/claims.h"
-#include "trainer/launch/claims_exchange.h"
 #include "trainer/launch/env_reader.h"
 #include "trainer/launch/explain.h"
 #include "trainer/launch/host.h"
 #include "trainer/launch/launch_plan.h"
+#include "trainer/launch/statement_exchange.h"
+#include "trainer/launch/statements.h"
 #include "trainer/launch/supervisor.h"
 #include "trainer/network/master_link.h"
 #include "trainer/network/network.h"
@@ -72,14 +72,14 @@ Result<LaunchPlan> settle(LaunchPlan plan, SignalQueue& signals) {
                 " GPUs here: it may count workers or processes; asking all launchers at " +
                 master.host + ":" + std::to_string(master.port));
   const auto decision =
-      exchange_claims({.mine = {.world_size = id.worker_count.value,
-                                .rank = id.worker_index.value,
-                                .gpus = plan.gpus,
-                                .machine = machine_of_claims(process_env),
-                                .node = id.node_name.value},
-                       .master = master,
-                       .say = launcher_says,
-                       .is_asked_to_stop = [&] { return is_asked_to_stop(signals); }});
+      exchange_statements({.mine = {.world_size = id.worker_count.value,
+                                    .rank = id.worker_index.value,
+                                    .gpus = plan.gpus,
+                                    .machine = machine_of_statements(process_env),
+                                    .node = id.node_name.value},
+                           .master = master,
+                           .say = launcher_says,
+                           .is_asked_to_stop = [&] { return is_asked_to_stop(signals); }});
   if (!decision) return decision.error();
   return plan_for(decided(id, *decision, plan.gpus), process_env, this_host());
 }
@@ -146,10 +146,10 @@ int report(const LaunchEnd& end, const WordFiles& words) {
 }
 
 int fail_to_plan(const Error& error) {
-  const bool is_of_claims = error.subject == "WORLD_SIZE" && error.code != Code::invalid;
-  if (is_of_claims && error.code == Code::unavailable)
+  const bool is_of_statements = error.subject == "WORLD_SIZE" && error.code != Code::invalid;
+  if (is_of_statements && error.code == Code::unavailable)
     return fail(exit_code::kInterrupted, "Interrupted", error);
-  if (is_of_claims || error.code == Code::conflict)
+  if (is_of_statements || error.code == Code::conflict)
     return fail(exit_code::kRendezvous, "RendezvousFailed", error);
   const bool is_our_fault = error.code != Code::invalid;
   return fail(is_our_fault ? exit_code::kInternal : exit_code::kBadConfig,

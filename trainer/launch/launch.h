@@ -16,7 +16,7 @@ int launch(const LaunchOptions& options);
 int show_env(const EnvOptions& options);
 
 /// Who this worker is. Where the variables leave open what WORLD_SIZE counts, the other launchers
-/// are asked. Fails with Code::invalid for bad variables, else as exchange_claims() does.
+/// are asked. Fails with Code::invalid for bad variables, else as exchange_statements() does.
 Result<LaunchPlan> find_plan(const IdentityOptions& options, SignalQueue& signals);
 
 }  // namespace tj::trainer

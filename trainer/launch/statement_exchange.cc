@@ -1,4 +1,4 @@
-#include "trainer/launch/claims_exchange.h"
+#include "trainer/launch/statement_exchange.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -26,7 +26,7 @@ constexpr const char* kGreeting = "trainingjob-claim-1";
 constexpr milliseconds kLook{50};  // between two looks at clocks and signals
 constexpr milliseconds kConnectTry{1000};
 constexpr milliseconds kLeave{2000};       // for the others to read their answer
-constexpr std::size_t kLineMax = 8192;     // a refusal names many claims
+constexpr std::size_t kLineMax = 8192;     // a refusal names many statements
 constexpr std::size_t kStrangersMax = 64;  // connections beyond those that are expected
 constexpr std::size_t kFields = 6;
 
@@ -43,10 +43,10 @@ std::string without_breaks(std::string text) {
   return text;
 }
 
-std::string answer_line(const ClaimVerdict& verdict) {
-  if (const auto* const error = std::get_if<Error>(&verdict))
+std::string answer_line(const Settlement& settlement) {
+  if (const auto* const error = std::get_if<Error>(&settlement))
     return "refused\t" + without_breaks(error->message) + "\n";
-  const auto& decision = std::get<WorldDecision>(verdict);
+  const auto& decision = std::get<WorldDecision>(settlement);
   return std::string(to_string(decision.meaning)) + "\t" + std::to_string(decision.local_rank) +
          "\t" + without_breaks(decision.because) + "\n";
 }
@@ -59,7 +59,7 @@ void send_line(int socket, const std::string& line) {
 /// The launcher of rank 0 in its role as the one who collects.
 class Collector {
  public:
-  Collector(int listening, const ClaimsRequest& request)
+  Collector(int listening, const StatementRequest& request)
       : listening_(listening),
         request_(request),
         deadline_(steady_clock::now() + request.timeout),
@@ -69,17 +69,18 @@ class Collector {
     while (!stop.stop_requested()) {
       wait_for_news();
       take_new();
-      read_claims();
-      if (const auto error = undecidable()) return answer([&](const Claim&) { return *error; });
-      const auto claims = all_claims();
-      const bool is_settled = steady_clock::now() - last_news_ >= request_.settle;
-      const auto verdict = weigh_claims(claims, request_.mine.rank, is_settled);
-      if (const auto* const undecided = std::get_if<Undecided>(&verdict)) {
-        tell(undecided->text, claims);
+      read_statements();
+      if (const auto error = undecidable()) return answer([&](const Statement&) { return *error; });
+      const auto statements = all_statements();
+      const bool is_quiet = steady_clock::now() - last_news_ >= request_.quiet;
+      const auto settlement = weigh_statements(statements, request_.mine.rank, is_quiet);
+      if (const auto* const undecided = std::get_if<Undecided>(&settlement)) {
+        tell(undecided->text, statements);
         continue;
       }
-      return answer(
-          [&](const Claim& claim) { return weigh_claims(claims, claim.rank, is_settled); });
+      return answer([&](const Statement& statement) {
+        return weigh_statements(statements, statement.rank, is_quiet);
+      });
     }
   }
 
@@ -87,13 +88,13 @@ class Collector {
   struct Visitor {
     UniqueFd socket;
     std::string text;
-    std::optional<Claim> claim;
+    std::optional<Statement> statement;
     bool is_gone = false;
   };
 
-  void tell(const std::string& what, const std::vector<Claim>& claims) {
-    if (!request_.say || claims.empty() || std::exchange(told_, what) == what) return;
-    request_.say("WORLD_SIZE: " + what + "; so far: " + describe_claims(claims));
+  void tell(const std::string& what, const std::vector<Statement>& statements) {
+    if (!request_.say || statements.empty() || std::exchange(told_, what) == what) return;
+    request_.say("WORLD_SIZE: " + what + "; so far: " + describe_statements(statements));
   }
 
   void wait_for_news() {
@@ -111,51 +112,52 @@ class Collector {
           ::accept4(listening_.value(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!socket.open()) return;
       if (visitors_.size() >= room) continue;  // closes it
-      visitors_.push_back({.socket = std::move(socket), .text = {}, .claim = {}});
+      visitors_.push_back({.socket = std::move(socket), .text = {}, .statement = {}});
     }
   }
 
-  void read_claims() {
+  void read_statements() {
     for (auto& visitor : visitors_) {
       std::array<char, 1024> bytes{};
       const auto got = ::recv(visitor.socket.value(), bytes.data(), bytes.size(), MSG_DONTWAIT);
       if (got > 0) visitor.text.append(bytes.data(), static_cast<std::size_t>(got));
-      // A launcher that ends takes its claim with it; who speaks another language is sent away.
+      // A launcher that ends takes its statement with it; who speaks another language is sent away.
       visitor.is_gone = got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR) ||
                         visitor.text.size() > kLineMax;
       const auto end = visitor.text.find('\n');
-      if (visitor.claim || end == std::string::npos) continue;
-      visitor.claim = claim_from_line(visitor.text.substr(0, end));
-      visitor.is_gone = !visitor.claim;
-      if (visitor.claim) last_news_ = steady_clock::now();
+      if (visitor.statement || end == std::string::npos) continue;
+      visitor.statement = statement_from_line(visitor.text.substr(0, end));
+      visitor.is_gone = !visitor.statement;
+      if (visitor.statement) last_news_ = steady_clock::now();
     }
     std::erase_if(visitors_, [](const Visitor& visitor) { return visitor.is_gone; });
   }
 
-  std::vector<Claim> all_claims() const {
-    std::vector<Claim> claims;
+  std::vector<Statement> all_statements() const {
+    std::vector<Statement> statements;
     for (const auto& visitor : visitors_) {
-      if (visitor.claim) claims.push_back(*visitor.claim);
+      if (visitor.statement) statements.push_back(*visitor.statement);
     }
-    return claims;
+    return statements;
   }
 
   std::optional<Error> undecidable() const {
     if (steady_clock::now() < deadline_) return std::nullopt;
-    const auto claims = all_claims();
+    const auto statements = all_statements();
     return Error{
         .code = Code::timeout,
-        .message = "may count workers or processes, and " + std::to_string(claims.size()) +
-                   " launchers came to say what they were given: " + describe_claims(claims) +
-                   "; --convention workers or --convention processes says what it counts",
+        .message =
+            "may count workers or processes, and " + std::to_string(statements.size()) +
+            " launchers came to say what they were given: " + describe_statements(statements) +
+            "; --convention workers or --convention processes says what it counts",
         .subject = "WORLD_SIZE"};
   }
 
-  void answer(const std::function<ClaimVerdict(const Claim&)>& verdict_for) {
+  void answer(const std::function<Settlement(const Statement&)>& settlement_for) {
     listening_.reset();
     for (auto& visitor : visitors_) {
-      if (visitor.claim)
-        send_line(visitor.socket.value(), answer_line(verdict_for(*visitor.claim)));
+      if (visitor.statement)
+        send_line(visitor.socket.value(), answer_line(settlement_for(*visitor.statement)));
       ::shutdown(visitor.socket.value(), SHUT_WR);
     }
     // They close first, and the port is free at once.
@@ -165,12 +167,12 @@ class Collector {
       for (const auto& visitor : visitors_)
         polled.push_back({.fd = visitor.socket.value(), .events = POLLIN, .revents = 0});
       ::poll(polled.data(), polled.size(), static_cast<int>(kLook.count()));
-      read_claims();
+      read_statements();
     }
   }
 
   UniqueFd listening_;
-  const ClaimsRequest& request_;
+  const StatementRequest& request_;
   steady_clock::time_point deadline_;
   steady_clock::time_point last_news_;
   std::vector<Visitor> visitors_;
@@ -195,17 +197,17 @@ std::optional<Result<WorldDecision>> read_answer(const std::string& text) {
   return WorldDecision{.meaning = *meaning, .local_rank = *local_rank, .because = fields[2]};
 }
 
-bool must_stop(const ClaimsRequest& request) {
+bool must_stop(const StatementRequest& request) {
   return request.is_asked_to_stop && request.is_asked_to_stop();
 }
 
 /// One visit to whoever listens there; absent: once more.
-std::optional<Result<WorldDecision>> visit(const ClaimsRequest& request, Deadline deadline) {
+std::optional<Result<WorldDecision>> visit(const StatementRequest& request, Deadline deadline) {
   auto connected =
       connect_to(request.master, std::min(deadline, steady_clock::now() + kConnectTry));
   if (!connected) return std::nullopt;
   const UniqueFd socket(*connected);
-  send_line(socket.value(), claim_line(request.mine));
+  send_line(socket.value(), statement_line(request.mine));
   std::string text;
   while (steady_clock::now() < deadline && text.size() < kLineMax) {
     if (must_stop(request)) return interrupted();
@@ -221,33 +223,33 @@ std::optional<Result<WorldDecision>> visit(const ClaimsRequest& request, Deadlin
 
 }  // namespace
 
-std::string claim_line(const Claim& claim) {
-  return std::string(kGreeting) + "\t" + std::to_string(claim.world_size) + "\t" +
-         std::to_string(claim.rank) + "\t" + std::to_string(claim.gpus) + "\t" +
-         without_breaks(claim.machine) + "\t" + without_breaks(claim.node) + "\n";
+std::string statement_line(const Statement& statement) {
+  return std::string(kGreeting) + "\t" + std::to_string(statement.world_size) + "\t" +
+         std::to_string(statement.rank) + "\t" + std::to_string(statement.gpus) + "\t" +
+         without_breaks(statement.machine) + "\t" + without_breaks(statement.node) + "\n";
 }
 
-std::optional<Claim> claim_from_line(const std::string& line) {
+std::optional<Statement> statement_from_line(const std::string& line) {
   const auto fields = fields_of(line);
   if (fields.size() != kFields || fields[0] != kGreeting) return std::nullopt;
   const auto world_size = parse_int("world size", fields[1], 1, INT_MAX);
   const auto rank = parse_int("rank", fields[2], 0, INT_MAX);
   const auto gpus = parse_int("GPUs", fields[3], 1, kNprocMax);
   if (!world_size || !rank || !gpus) return std::nullopt;
-  return Claim{.world_size = *world_size,
-               .rank = *rank,
-               .gpus = *gpus,
-               .machine = fields[4],
-               .node = fields[5]};
+  return Statement{.world_size = *world_size,
+                   .rank = *rank,
+                   .gpus = *gpus,
+                   .machine = fields[4],
+                   .node = fields[5]};
 }
 
-std::string machine_of_claims(const EnvLookup& lookup) {
+std::string machine_of_statements(const EnvLookup& lookup) {
   std::error_code unreadable;
   return lookup(names::kEnvNodeName).value_or("") + "/" + this_host().name + "/" +
          std::filesystem::read_symlink("/proc/self/ns/pid", unreadable).string();
 }
 
-Result<WorldDecision> exchange_claims(const ClaimsRequest& request) {
+Result<WorldDecision> exchange_statements(const StatementRequest& request) {
   std::jthread collecting;
   if (request.mine.rank == 0) {
     auto listening = ListeningSocket::open(request.master.port);

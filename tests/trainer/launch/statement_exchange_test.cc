@@ -1,4 +1,4 @@
-#include "trainer/launch/claims_exchange.h"
+#include "trainer/launch/statement_exchange.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,28 +15,28 @@ namespace {
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-ClaimsRequest request(int port, const Claim& mine) {
+StatementRequest request(int port, const Statement& mine) {
   return {.mine = mine,
           .master = {"127.0.0.1", port},
           .timeout = milliseconds(20'000),
-          .settle = milliseconds(20'000)};
+          .quiet = milliseconds(20'000)};
 }
 
 /// All of them at the same time, each in a thread.
-std::vector<Result<WorldDecision>> exchange_all(const std::vector<ClaimsRequest>& requests) {
+std::vector<Result<WorldDecision>> exchange_all(const std::vector<StatementRequest>& requests) {
   std::vector<std::future<Result<WorldDecision>>> running;
   for (const auto& request : requests) {
     running.push_back(
-        std::async(std::launch::async, [&request] { return exchange_claims(request); }));
+        std::async(std::launch::async, [&request] { return exchange_statements(request); }));
   }
   std::vector<Result<WorldDecision>> results;
   for (auto& one : running) results.push_back(one.get());
   return results;
 }
 
-TEST(ClaimsExchange, four_launchers_on_two_nodes_learn_that_each_is_one_process) {
+TEST(StatementExchange, four_launchers_on_two_nodes_learn_that_each_is_one_process) {
   const int port = free_port().value();
-  std::vector<ClaimsRequest> requests;
+  std::vector<StatementRequest> requests;
   for (int rank : {2, 3, 0, 1}) {
     const std::string node = rank < 2 ? "a" : "b";
     requests.push_back(
@@ -51,7 +51,7 @@ TEST(ClaimsExchange, four_launchers_on_two_nodes_learn_that_each_is_one_process)
   EXPECT_TRUE(ListeningSocket::open(port)) << "the port must be free for the processes";
 }
 
-TEST(ClaimsExchange, two_launchers_of_two_nodes_are_workers) {
+TEST(StatementExchange, two_launchers_of_two_nodes_are_workers) {
   const int port = free_port().value();
   const auto results = exchange_all(
       {request(port, {.world_size = 2, .rank = 0, .gpus = 2, .machine = "a", .node = "a"}),
@@ -62,13 +62,13 @@ TEST(ClaimsExchange, two_launchers_of_two_nodes_are_workers) {
   }
 }
 
-TEST(ClaimsExchange,
+TEST(StatementExchange,
      two_launchers_that_fill_the_world_with_gpus_wait_for_others_before_they_go_on) {
   const int port = free_port().value();
-  std::vector<ClaimsRequest> requests{
+  std::vector<StatementRequest> requests{
       request(port, {.world_size = 4, .rank = 0, .gpus = 2, .machine = "a", .node = "a"}),
       request(port, {.world_size = 4, .rank = 2, .gpus = 2, .machine = "b", .node = "b"})};
-  for (auto& one : requests) one.settle = milliseconds(300);
+  for (auto& one : requests) one.quiet = milliseconds(300);
   const auto begun = std::chrono::steady_clock::now();
   for (const auto& result : exchange_all(requests)) {
     ASSERT_TRUE(result) << describe(result.error());
@@ -77,7 +77,7 @@ TEST(ClaimsExchange,
   EXPECT_GE(std::chrono::steady_clock::now() - begun, milliseconds(300));
 }
 
-TEST(ClaimsExchange, a_contradiction_reaches_all_with_all_claims_named) {
+TEST(StatementExchange, a_contradiction_reaches_all_with_all_statements_named) {
   const int port = free_port().value();
   const auto results = exchange_all(
       {request(port, {.world_size = 4, .rank = 0, .gpus = 2, .machine = "a", .node = "a"}),
@@ -90,48 +90,48 @@ TEST(ClaimsExchange, a_contradiction_reaches_all_with_all_claims_named) {
   }
 }
 
-TEST(ClaimsExchange, at_the_deadline_it_is_said_who_came) {
+TEST(StatementExchange, at_the_deadline_it_is_said_who_came) {
   auto mine = request(free_port().value(),
                       {.world_size = 4, .rank = 0, .gpus = 2, .machine = "a", .node = "a"});
   mine.timeout = milliseconds(300);
-  const auto result = exchange_claims(mine);
+  const auto result = exchange_statements(mine);
   ASSERT_FALSE(result);
   EXPECT_THAT(result.error().message, HasSubstr("1 launchers came"));
   EXPECT_THAT(result.error().message, HasSubstr("rank 0 of 4 on node a (2 GPUs)"));
 }
 
-TEST(ClaimsExchange, without_rank_0_the_place_is_named) {
+TEST(StatementExchange, without_rank_0_the_place_is_named) {
   const int port = free_port().value();
   auto mine = request(port, {.world_size = 4, .rank = 1, .gpus = 2, .machine = "a", .node = "a"});
   mine.timeout = milliseconds(100);
-  const auto result = exchange_claims(mine);
+  const auto result = exchange_statements(mine);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, Code::timeout);
   EXPECT_THAT(result.error().message,
               HasSubstr("nobody answers at 127.0.0.1:" + std::to_string(port)));
 }
 
-TEST(ClaimsExchange, a_request_to_stop_ends_the_wait) {
+TEST(StatementExchange, a_request_to_stop_ends_the_wait) {
   auto mine = request(free_port().value(),
                       {.world_size = 4, .rank = 0, .gpus = 2, .machine = "a", .node = "a"});
   int looks = 0;
   mine.is_asked_to_stop = [&] { return ++looks > 3; };
-  const auto result = exchange_claims(mine);
+  const auto result = exchange_statements(mine);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, Code::unavailable);
 }
 
-TEST(ClaimsExchange, a_stranger_at_the_port_does_no_harm) {
+TEST(StatementExchange, a_stranger_at_the_port_does_no_harm) {
   const int port = free_port().value();
   auto first = request(port, {.world_size = 2, .rank = 0, .gpus = 2, .machine = "a", .node = "a"});
-  auto waiting = std::async(std::launch::async, [&] { return exchange_claims(first); });
+  auto waiting = std::async(std::launch::async, [&] { return exchange_statements(first); });
   const Deadline deadline = std::chrono::steady_clock::now() + milliseconds(10'000);
   ASSERT_TRUE(wait_until_listening({"127.0.0.1", port}, deadline));
   const auto stranger = connect_to({"127.0.0.1", port}, deadline);
   ASSERT_TRUE(stranger);
   const std::string words = "GET / HTTP/1.1\n\n";
   ASSERT_GT(::send(*stranger, words.data(), words.size(), MSG_NOSIGNAL), 0);
-  const auto second = exchange_claims(
+  const auto second = exchange_statements(
       request(port, {.world_size = 2, .rank = 1, .gpus = 2, .machine = "b", .node = "b"}));
   ::close(*stranger);
   ASSERT_TRUE(second) << describe(second.error());
@@ -139,14 +139,14 @@ TEST(ClaimsExchange, a_stranger_at_the_port_does_no_harm) {
   EXPECT_TRUE(waiting.get());
 }
 
-TEST(ClaimsExchange, a_claim_survives_the_wire_and_nonsense_does_not) {
-  const Claim claim{
+TEST(StatementExchange, a_statement_survives_the_wire_and_nonsense_does_not) {
+  const Statement statement{
       .world_size = 16, .rank = 3, .gpus = 8, .machine = "node/host/pid:[1]", .node = "node a"};
-  const std::string line = claim_line(claim);
-  EXPECT_EQ(claim_from_line(line.substr(0, line.size() - 1)), claim);
+  const std::string line = statement_line(statement);
+  EXPECT_EQ(statement_from_line(line.substr(0, line.size() - 1)), statement);
   for (const char* text : {"", "GET / HTTP/1.1", "trainingjob-claim-1\t2\t-1\t2\ta\tb",
                            "trainingjob-claim-1\t2\t1\t2\ta", "trainingjob-claim-2\t2\t1\t2\ta\tb"})
-    EXPECT_FALSE(claim_from_line(text)) << text;
+    EXPECT_FALSE(statement_from_line(text)) << text;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "trainer/launch/claims.h"
+#include "trainer/launch/statements.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -8,39 +8,41 @@
 namespace tj::trainer {
 namespace {
 
-std::vector<Claim> by_rank(std::span<const Claim> claims) {
-  std::vector<Claim> sorted(claims.begin(), claims.end());
-  std::ranges::stable_sort(sorted, {}, &Claim::rank);
+std::vector<Statement> by_rank(std::span<const Statement> statements) {
+  std::vector<Statement> sorted(statements.begin(), statements.end());
+  std::ranges::stable_sort(sorted, {}, &Statement::rank);
   return sorted;
 }
 
-Error contradiction(const std::string& what, std::span<const Claim> claims) {
+Error contradiction(const std::string& what, std::span<const Statement> statements) {
   return {.code = Code::invalid,
-          .message = what + "; the claims: " + describe_claims(claims) +
+          .message = what + "; the statements: " + describe_statements(statements) +
                      "; --convention workers or --convention processes says what it counts",
           .subject = "WORLD_SIZE"};
 }
 
 /// What no meaning of WORLD_SIZE could bring together.
-std::optional<Error> find_contradiction(const std::vector<Claim>& claims) {
-  const Claim& first = claims.front();
+std::optional<Error> find_contradiction(const std::vector<Statement>& statements) {
+  const Statement& first = statements.front();
   const auto differs = [&](auto member) {
-    return std::ranges::any_of(claims,
-                               [&](const Claim& claim) { return claim.*member != first.*member; });
+    return std::ranges::any_of(
+        statements, [&](const Statement& statement) { return statement.*member != first.*member; });
   };
-  if (differs(&Claim::world_size)) return contradiction("differs between the workers", claims);
-  if (differs(&Claim::gpus)) {
+  if (differs(&Statement::world_size))
+    return contradiction("differs between the workers", statements);
+  if (differs(&Statement::gpus)) {
     return contradiction("can't be understood where the workers show different numbers of GPUs",
-                         claims);
+                         statements);
   }
-  const auto twice = std::ranges::adjacent_find(claims, {}, &Claim::rank);
-  if (twice == claims.end()) return std::nullopt;
-  return contradiction("has RANK " + std::to_string(twice->rank) + " twice", claims);
+  const auto twice = std::ranges::adjacent_find(statements, {}, &Statement::rank);
+  if (twice == statements.end()) return std::nullopt;
+  return contradiction("has RANK " + std::to_string(twice->rank) + " twice", statements);
 }
 
-std::map<std::string, std::vector<int>> ranks_by_machine(const std::vector<Claim>& claims) {
+std::map<std::string, std::vector<int>> ranks_by_machine(const std::vector<Statement>& statements) {
   std::map<std::string, std::vector<int>> machines;
-  for (const Claim& claim : claims) machines[claim.machine].push_back(claim.rank);
+  for (const Statement& statement : statements)
+    machines[statement.machine].push_back(statement.rank);
   return machines;
 }
 
@@ -49,21 +51,21 @@ std::string count(std::size_t number, const std::string& thing) {
 }
 
 /// Several launchers on one machine: each must be one process of it.
-ClaimVerdict weigh_separate(const std::vector<Claim>& claims, int asking) {
-  const auto gpus = static_cast<std::size_t>(claims.front().gpus);
-  const auto world_size = static_cast<std::size_t>(claims.front().world_size);
-  const auto machines = ranks_by_machine(claims);
+Settlement weigh_separate(const std::vector<Statement>& statements, int asking) {
+  const auto gpus = static_cast<std::size_t>(statements.front().gpus);
+  const auto world_size = static_cast<std::size_t>(statements.front().world_size);
+  const auto machines = ranks_by_machine(statements);
   WorldDecision decision{.meaning = WorldMeaning::processes};
   for (const auto& [machine, ranks] : machines) {
     if (ranks.size() > gpus) {
       return contradiction("counts " + count(ranks.size(), "launcher") +
                                " on one node, which has " + count(gpus, "GPU"),
-                           claims);
+                           statements);
     }
     const auto mine = std::ranges::find(ranks, asking);
     if (mine != ranks.end()) decision.local_rank = static_cast<int>(mine - ranks.begin());
   }
-  if (claims.size() < world_size) return Undecided{"several launchers run on one node"};
+  if (statements.size() < world_size) return Undecided{"several launchers run on one node"};
   for (const auto& [machine, ranks] : machines) {
     const bool is_full = ranks.size() == gpus;
     const bool is_in_a_row = ranks.back() - ranks.front() + 1 == static_cast<int>(ranks.size()) &&
@@ -71,22 +73,22 @@ ClaimVerdict weigh_separate(const std::vector<Claim>& claims, int asking) {
     if (is_full && is_in_a_row) continue;
     return contradiction("counts processes, but not one for each of the " + std::to_string(gpus) +
                              " GPUs of each node in a row",
-                         claims);
+                         statements);
   }
-  decision.because = count(claims.size(), "launcher") + " on " + count(machines.size(), "node") +
-                     ", one for each GPU";
+  decision.because = count(statements.size(), "launcher") + " on " +
+                     count(machines.size(), "node") + ", one for each GPU";
   return decision;
 }
 
 /// One launcher on each machine, and too few of them for one each.
-bool fills_world_with_gpus(const std::vector<Claim>& claims) {
-  const int gpus = claims.front().gpus;
+bool fills_world_with_gpus(const std::vector<Statement>& statements) {
+  const int gpus = statements.front().gpus;
   int next = 0;
-  for (const Claim& claim : claims) {
-    if (claim.rank != next) return false;
+  for (const Statement& statement : statements) {
+    if (statement.rank != next) return false;
     next += gpus;
   }
-  return next == claims.front().world_size;
+  return next == statements.front().world_size;
 }
 
 }  // namespace
@@ -108,22 +110,22 @@ std::optional<WorldMeaning> world_meaning_named(std::string_view word) {
   return std::nullopt;
 }
 
-std::string describe_claims(std::span<const Claim> claims) {
+std::string describe_statements(std::span<const Statement> statements) {
   std::string text;
   int named = 0;
-  for (const Claim& claim : by_rank(claims)) {
-    if (named++ == kClaimsNamedMax)
-      return text + " and " + std::to_string(claims.size() - kClaimsNamedMax) + " more";
-    text += (text.empty() ? "" : ", ") + std::string("rank ") + std::to_string(claim.rank) +
-            " of " + std::to_string(claim.world_size) + " on node " + claim.node + " (" +
-            count(static_cast<std::size_t>(claim.gpus), "GPU") + ")";
+  for (const Statement& statement : by_rank(statements)) {
+    if (named++ == kStatementsNamedMax)
+      return text + " and " + std::to_string(statements.size() - kStatementsNamedMax) + " more";
+    text += (text.empty() ? "" : ", ") + std::string("rank ") + std::to_string(statement.rank) +
+            " of " + std::to_string(statement.world_size) + " on node " + statement.node + " (" +
+            count(static_cast<std::size_t>(statement.gpus), "GPU") + ")";
   }
   return text;
 }
 
-ClaimVerdict weigh_claims(std::span<const Claim> claims, int asking, bool is_settled) {
-  if (claims.empty()) return Undecided{"nobody has come"};
-  const auto sorted = by_rank(claims);
+Settlement weigh_statements(std::span<const Statement> statements, int asking, bool is_quiet) {
+  if (statements.empty()) return Undecided{"nobody has come"};
+  const auto sorted = by_rank(statements);
   if (auto error = find_contradiction(sorted)) return *std::move(error);
   const auto machines = ranks_by_machine(sorted);
   if (machines.size() < sorted.size()) return weigh_separate(sorted, asking);
@@ -134,7 +136,7 @@ ClaimVerdict weigh_claims(std::span<const Claim> claims, int asking, bool is_set
                                     count(machines.size(), "node") + ", one on each"};
   }
   if (!fills_world_with_gpus(sorted)) return Undecided{"the other launchers are missing"};
-  if (!is_settled) {
+  if (!is_quiet) {
     return Undecided{count(sorted.size(), "launcher") +
                      " would be all if it counts processes, and others may still come if not"};
   }

@@ -1,11 +1,11 @@
-// Golden: what launchers claim -> what WORLD_SIZE counts. Each case of
-// tests/golden/launch/claims.txt is a comment, the claims, "----", and the verdict.
-//   claims rank=R[@machine][:world=N][:gpus=N] ...   without a machine each has its own
-//   world N gpus N                                   of those that don't say otherwise
-//   asking R                                         for whom the local rank is asked (0)
-//   settled                                          nobody has come for long
+// Golden: what launchers state -> what WORLD_SIZE counts. Each case of
+// tests/golden/launch/statements.txt is a comment, the statements, "----", and the settlement.
+//   statements rank=R[@machine][:world=N][:gpus=N] ...   without a machine each has its own
+//   world N gpus N                                       of those that don't say otherwise
+//   asking R                                             for whom the local rank is asked (0)
+//   quiet                                                nobody has come for long
 // TJ_UPDATE_GOLDEN=1 writes the file anew; reviewing the difference is the work.
-#include "trainer/launch/claims.h"
+#include "trainer/launch/statements.h"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ struct Case {
   int world_size = 1;
   int gpus = 1;
   int asking = 0;
-  bool is_settled = false;
+  bool is_quiet = false;
 };
 
 void read_line(const std::string& line, Case& c) {
@@ -29,11 +29,11 @@ void read_line(const std::string& line, Case& c) {
   words >> kind;
   if (kind == "world") words >> c.world_size >> word >> c.gpus;
   if (kind == "asking") words >> c.asking;
-  if (kind == "settled") c.is_settled = true;
-  while (kind == "claims" && words >> word) c.words.push_back(word);
+  if (kind == "quiet") c.is_quiet = true;
+  while (kind == "statements" && words >> word) c.words.push_back(word);
 }
 
-Claim claim_of(const std::string& word, const Case& c) {
+Statement statement_of(const std::string& word, const Case& c) {
   const auto number_after = [&](const std::string& name, int otherwise) {
     const auto at = word.find(name);
     return at == std::string::npos ? otherwise : std::stoi(word.substr(at + name.size()));
@@ -50,20 +50,20 @@ Claim claim_of(const std::string& word, const Case& c) {
 }
 
 std::string answer_to(const Case& c) {
-  std::vector<Claim> claims;
-  for (const auto& word : c.words) claims.push_back(claim_of(word, c));
-  const auto verdict = weigh_claims(claims, c.asking, c.is_settled);
-  if (const auto* const undecided = std::get_if<Undecided>(&verdict))
+  std::vector<Statement> statements;
+  for (const auto& word : c.words) statements.push_back(statement_of(word, c));
+  const auto settlement = weigh_statements(statements, c.asking, c.is_quiet);
+  if (const auto* const undecided = std::get_if<Undecided>(&settlement))
     return "undecided: " + undecided->text + "\n";
-  if (const auto* const error = std::get_if<Error>(&verdict))
+  if (const auto* const error = std::get_if<Error>(&settlement))
     return "refused: " + describe(*error) + "\n";
-  const auto& decision = std::get<WorldDecision>(verdict);
+  const auto& decision = std::get<WorldDecision>(settlement);
   return std::string(to_string(decision.meaning)) + ", local rank " +
          std::to_string(decision.local_rank) + ": " + decision.because + "\n";
 }
 
-TEST(Claims, each_set_gives_the_verdict_and_its_reason) {
-  expect_golden_cases<Case>("launch/claims.txt", 16, read_line, answer_to);
+TEST(Statements, each_set_gives_the_settlement_and_its_reason) {
+  expect_golden_cases<Case>("launch/statements.txt", 16, read_line, answer_to);
 }
 
 Identity ambiguous(int world_size, int rank) {
@@ -74,7 +74,7 @@ Identity ambiguous(int world_size, int rank) {
           .nproc = {2, "GPUs"}};
 }
 
-TEST(Claims, as_workers_nothing_changes_but_the_doubt) {
+TEST(Statements, as_workers_nothing_changes_but_the_doubt) {
   const auto id = decided(ambiguous(4, 3), {.meaning = WorldMeaning::workers}, 2);
   EXPECT_FALSE(id.is_ambiguous);
   EXPECT_EQ(id.world_size(), 8);
@@ -82,7 +82,7 @@ TEST(Claims, as_workers_nothing_changes_but_the_doubt) {
   EXPECT_FALSE(id.rank);
 }
 
-TEST(Claims, as_nodes_the_rank_is_the_first_of_its_node) {
+TEST(Statements, as_nodes_the_rank_is_the_first_of_its_node) {
   const auto id = decided(ambiguous(4, 2), {.meaning = WorldMeaning::nodes}, 2);
   EXPECT_EQ(id.world_size(), 4);
   EXPECT_EQ(id.worker_count.value, 2);
@@ -90,7 +90,7 @@ TEST(Claims, as_nodes_the_rank_is_the_first_of_its_node) {
   EXPECT_FALSE(id.rank);
 }
 
-TEST(Claims, as_processes_the_launcher_is_one_of_them) {
+TEST(Statements, as_processes_the_launcher_is_one_of_them) {
   const auto id =
       decided(ambiguous(4, 3), {.meaning = WorldMeaning::processes, .local_rank = 1}, 2);
   EXPECT_EQ(id.world_size(), 4);

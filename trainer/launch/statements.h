@@ -1,5 +1,5 @@
-// What WORLD_SIZE counts, where the variables alone can't tell: each launcher claims what it was
-// given, and the set of claims shows it. Pure; claims_exchange.h collects them.
+// What WORLD_SIZE counts, where the variables alone can't tell: each launcher states what it was
+// given, and the set of statements shows it. Pure; statement_exchange.h collects them.
 #pragma once
 #include <optional>
 #include <span>
@@ -14,13 +14,13 @@
 namespace tj::trainer {
 
 /// One launcher, as its environment describes it.
-struct Claim {
+struct Statement {
   int world_size = 1;   // WORLD_SIZE
   int rank = 0;         // RANK
   int gpus = 0;         // visible there
   std::string machine;  // equal for launchers that share GPUs: node, host name and PID namespace
   std::string node;     // for people
-  bool operator==(const Claim&) const = default;
+  bool operator==(const Statement&) const = default;
 };
 
 enum class WorldMeaning {
@@ -34,23 +34,23 @@ std::optional<WorldMeaning> world_meaning_named(std::string_view word);
 struct WorldDecision {
   WorldMeaning meaning = WorldMeaning::workers;
   int local_rank = 0;   // of the one process, for `processes`
-  std::string because;  // in words, with the claims that decided
+  std::string because;  // in words, with the statements that decided
   bool operator==(const WorldDecision&) const = default;
 };
 
-/// More claims are needed; the text says what they may show.
+/// More statements are needed; the text says what they may show.
 struct Undecided {
   std::string text;
 };
 
-/// A decision for the launcher with rank `asking`. `is_settled`: no claim has come for so long that
-/// no other launcher seems to exist. Contradictions are refused with all claims named.
-using ClaimVerdict = std::variant<Undecided, WorldDecision, Error>;
-ClaimVerdict weigh_claims(std::span<const Claim> claims, int asking, bool is_settled);
+/// A decision for the launcher with rank `asking`. `is_quiet`: no statement has come for so long
+/// that no other launcher seems to exist. Contradictions are refused with all statements named.
+using Settlement = std::variant<Undecided, WorldDecision, Error>;
+Settlement weigh_statements(std::span<const Statement> statements, int asking, bool is_quiet);
 
-/// "rank 0 of 16 on node a (8 GPUs), ...": all of them by rank, at most kClaimsNamedMax.
-std::string describe_claims(std::span<const Claim> claims);
-inline constexpr int kClaimsNamedMax = 16;
+/// "rank 0 of 16 on node a (8 GPUs), ...": all of them by rank, at most kStatementsNamedMax.
+std::string describe_statements(std::span<const Statement> statements);
+inline constexpr int kStatementsNamedMax = 16;
 
 /// An ambiguous identity as decided; `gpus` are the visible ones.
 Identity decided(Identity identity, const WorldDecision& decision, int gpus);

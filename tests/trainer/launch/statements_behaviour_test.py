@@ -1,6 +1,6 @@
 """Real launchers that are told WORLD_SIZE and RANK alone, on nodes with two GPUs each that they only believe in.
 
-  claims_behaviour_test.py TRAINER
+  statements_behaviour_test.py TRAINER
 """
 import os
 import pathlib
@@ -18,7 +18,7 @@ DEADLINE_S = 60
 TELL = 'echo "rank $RANK of $WORLD_SIZE, local $LOCAL_RANK of $LOCAL_WORLD_SIZE"'
 
 
-class Claims(ProcessTest):
+class Statements(ProcessTest):
     def setUp(self):
         self.port = str(free_port())
 
@@ -47,7 +47,7 @@ class Claims(ProcessTest):
         for err in errs:
             self.assertIn("WORLD_SIZE counts processes: 4 launchers on 2 nodes, one for each GPU", err)
 
-    def test_a_contradiction_ends_all_with_all_claims_named(self):
+    def test_a_contradiction_ends_all_with_all_statements_named(self):
         _, errs = self.finish_all([self.start(0, 4, "node-a"), self.start(1, 4, "node-b", gpus="0,1,2,3")], code=78)
         for err in errs:
             self.assertIn("rank 0 of 4 on node node-a (2 GPUs), rank 1 of 4 on node node-b (4 GPUs)", err)
