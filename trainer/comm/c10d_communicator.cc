@@ -184,7 +184,7 @@ class C10dCommunicator final : public Communicator {
     const bool is_of_network =
         what.find("gloo/") != std::string::npos || what.find("NCCL") != std::string::npos;
     if (!is_of_network) return;
-    throw PeerLostError(peers_.describe_loss(what, options_.clock->seen()));
+    throw PeerLostError(peers_.describe_failure(what, options_.clock->seen()));
   }
 
   void finish() noexcept override { peers_.part(); }

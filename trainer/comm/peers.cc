@@ -55,8 +55,11 @@ std::string network_text(const std::string& cause) {
 }  // namespace
 
 Peers::Peers(c10::intrusive_ptr<c10d::Store> store, int rank, int world_size,
-             std::shared_ptr<KnownLoss> loss)
-    : store_(std::move(store)), rank_(rank), world_size_(world_size), loss_(std::move(loss)) {}
+             std::shared_ptr<KnownPeerFailure> peer_failure)
+    : store_(std::move(store)),
+      rank_(rank),
+      world_size_(world_size),
+      peer_failure_(std::move(peer_failure)) {}
 
 void Peers::introduce(const Introduction& self) {
   // What a driver or the loader says of a path may be no UTF-8.
@@ -130,7 +133,7 @@ std::optional<int> Peers::find_lost(const std::string& cause) const {
   return found;
 }
 
-LossNotice Peers::describe_lost(const std::string& cause, const Seen& seen) const {
+PeerFailure Peers::describe_lost(const std::string& cause, const Seen& seen) const {
   const auto lost = find_lost(cause);
   const std::string who =
       lost ? named(*lost) : "one of the other " + std::to_string(world_size_ - 1) + " ranks";
@@ -138,16 +141,16 @@ LossNotice Peers::describe_lost(const std::string& cause, const Seen& seen) cons
           .absent = lost.value_or(-1)};
 }
 
-std::string Peers::describe_loss(const std::string& cause, const Seen& seen) noexcept {
+std::string Peers::describe_failure(const std::string& cause, const Seen& seen) noexcept {
   try {
     store_->setTimeout(kStoreTimeout);
-    auto notice = loss_->ask(*store_);
-    if (!notice) notice = loss_->settle(*store_, describe_lost(cause, seen));
-    loss_->acknowledge(*store_);
-    return notice->message;
+    auto failure = peer_failure_->ask(*store_);
+    if (!failure) failure = peer_failure_->settle(*store_, describe_lost(cause, seen));
+    peer_failure_->acknowledge(*store_);
+    return failure->message;
   } catch (const std::exception&) {
     // Rank 0 was free to close the store once any thread of this rank had heard why.
-    if (const auto notice = loss_->known()) return notice->message;
+    if (const auto failure = peer_failure_->known()) return failure->message;
     return named(0) + " was lost, in " + phase_text(seen) + ", and the store with it";
   }
 }

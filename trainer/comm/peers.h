@@ -10,16 +10,16 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
-#include "trainer/watch/loss_notice.h"
+#include "trainer/watch/peer_failure.h"
 #include "trainer/watch/watchdog.h"
 
 namespace tj::trainer {
 
 class Peers {
  public:
-  /// `loss` is that of the watchdog, too.
+  /// `peer_failure` is that of the watchdog, too.
   Peers(c10::intrusive_ptr<c10d::Store> store, int rank, int world_size,
-        std::shared_ptr<KnownLoss> loss);
+        std::shared_ptr<KnownPeerFailure> peer_failure);
   /// What a rank tells the others about itself.
   struct Introduction {
     std::string node;
@@ -39,7 +39,7 @@ class Peers {
   std::string named(int rank) const;
   /// "rank 2 on node b was lost, in phase step after step 12: connection closed by peer", after a
   /// collective of this rank failed with `cause` where its clock was. Never throws.
-  std::string describe_loss(const std::string& cause, const Seen& seen) noexcept;
+  std::string describe_failure(const std::string& cause, const Seen& seen) noexcept;
   /// By rank, for the watchdog.
   std::vector<Watchdog::Peer> seen_from_here() const;
   /// Meets the others for the last time: returns when all have come, or after a bound. Never
@@ -56,14 +56,14 @@ class Peers {
     std::string why;
     int pid = 0;
   };
-  LossNotice describe_lost(const std::string& cause, const Seen& seen) const;
+  PeerFailure describe_lost(const std::string& cause, const Seen& seen) const;
   std::optional<int> find_lost(const std::string& cause) const;
   bool wait_for_count(const std::string& key, int count, std::chrono::seconds limit);
 
   c10::intrusive_ptr<c10d::Store> store_;
   int rank_;
   int world_size_;
-  std::shared_ptr<KnownLoss> loss_;
+  std::shared_ptr<KnownPeerFailure> peer_failure_;
   std::vector<Peer> peers_;
 };
 

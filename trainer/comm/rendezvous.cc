@@ -100,7 +100,7 @@ class Meeting {
   }
 
   void introduce() {
-    peers_.emplace(store_, env_.rank, env_.world_size, loss_);
+    peers_.emplace(store_, env_.rank, env_.world_size, peer_failure_);
     peers_->introduce({.node = env_.node_name,
                        .address = facts_.address,
                        .device = has_gpu() ? "cuda" : "cpu",
@@ -126,7 +126,8 @@ class Meeting {
   /// Before any connection: a rank that freezes while all connect to all would hold them for
   /// minutes.
   void watch_peers() {
-    watchdog_ = std::make_unique<Watchdog>(env_, watch_, *store_, peers_->seen_from_here(), loss_);
+    watchdog_ =
+        std::make_unique<Watchdog>(env_, watch_, *store_, peers_->seen_from_here(), peer_failure_);
     have_all_come_ = true;
   }
 
@@ -170,7 +171,7 @@ class Meeting {
   /// what another rank has told before.
   Failure told(const Failure& failure) {
     watchdog_->tell(failure);
-    const auto first = loss_->known();
+    const auto first = peer_failure_->known();
     if (!first || first->rank == env_.rank) return failure;
     return peer_lost(PeerLostError(first->message));
   }
@@ -413,7 +414,8 @@ class Meeting {
   NetworkFacts facts_;     // of the interface towards rank 0
   NetworkChoice network_;  // read by the guard once all have come
   std::optional<Peers> peers_;
-  std::shared_ptr<KnownLoss> loss_ = std::make_shared<KnownLoss>(env_.rank, env_.world_size);
+  std::shared_ptr<KnownPeerFailure> peer_failure_ =
+      std::make_shared<KnownPeerFailure>(env_.rank, env_.world_size);
   std::unique_ptr<Watchdog> watchdog_;
   std::atomic<bool> has_joined_ = false;     // the store is there
   std::atomic<bool> have_all_come_ = false;  // the watchdog is there
@@ -431,7 +433,7 @@ std::variant<Joined, Failure> rendezvous(const ProcessEnv& env, const Accelerato
                 .watchdog = std::make_unique<Watchdog>(
                     env, watch, *alone,
                     std::vector<Watchdog::Peer>{{.node = env.node_name, .pid = ::getpid()}},
-                    std::make_shared<KnownLoss>(/*rank=*/0, /*world_size=*/1))};
+                    std::make_shared<KnownPeerFailure>(/*rank=*/0, /*world_size=*/1))};
 }
 
 }  // namespace tj::trainer

@@ -27,7 +27,7 @@ using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
 constexpr milliseconds kLookEvery{250};
 constexpr std::int64_t kLooksAtMaster = 4;  // its sign is read in every fourth look: all ranks ask
-// The training thread often notices a loss by itself, and knows the step better.
+// The training thread often notices a lost peer by itself, and knows the step better.
 constexpr milliseconds kOwnEndMax{500};
 constexpr milliseconds kTellMax = kHearMax + milliseconds(1000);  // a frozen store never answers
 constexpr milliseconds kWriteDownMax{250};
@@ -85,13 +85,13 @@ struct Watched {
 class Watchdog::Impl {
  public:
   Impl(const ProcessEnv& env, const WatchRequest& request, c10d::Store& store,
-       std::vector<Peer> peers, std::shared_ptr<KnownLoss> loss)
+       std::vector<Peer> peers, std::shared_ptr<KnownPeerFailure> peer_failure)
       : env_(env),
         clock_(request.clock),
         limits_(request.limits),
         write_down_(request.write_down),
         peers_(std::move(peers)),
-        loss_(std::move(loss)),
+        peer_failure_(std::move(peer_failure)),
         watched_(peers_.size()),
         training_thread_(::pthread_self()),
         store_(store.clone()) {
@@ -118,11 +118,12 @@ class Watchdog::Impl {
     is_telling_ = true;
     try {
       const DeadlineGuard guard(steady_clock::now() + kTellMax, [&] { end_with_words(failure); });
-      loss_->settle(*store_, {.rank = env_.rank,
-                              .reason = failure.reason,
-                              .message = named(env_.rank) + " failed first, in " +
-                                         phase_text(clock_.seen()) + ": " + failure.message});
-      loss_->acknowledge(*store_);
+      peer_failure_->settle(
+          *store_, {.rank = env_.rank,
+                    .reason = failure.reason,
+                    .message = named(env_.rank) + " failed first, in " + phase_text(clock_.seen()) +
+                               ": " + failure.message});
+      peer_failure_->acknowledge(*store_);
     } catch (const std::exception&) {
       return;  // no store, nobody to tell
     }
@@ -164,11 +165,11 @@ class Watchdog::Impl {
       publish();  // that it has ended: silence is right from here on
     } catch (const std::exception&) {
       // Only the store throws here. Rank 0 was free to close it once any thread had heard why.
-      const auto notice = loss_->known();
+      const auto settled = peer_failure_->known();
       end_after_own(
-          notice ? *notice
-                 : LossNotice{.message = named(0) + " was lost, in " + phase_text(clock_.seen()) +
-                                         ", and the store with it"},
+          settled ? *settled
+                  : PeerFailure{.message = named(0) + " was lost, in " + phase_text(clock_.seen()) +
+                                           ", and the store with it"},
           steady_clock::now());
     }
   }
@@ -180,10 +181,10 @@ class Watchdog::Impl {
   void look() {
     publish();
     if (is_telling_) return;  // the training thread ends, with a cause of its own
-    if (const auto notice = loss_->ask(*store_)) {
+    if (const auto settled = peer_failure_->ask(*store_)) {
       const auto heard_at = steady_clock::now();
-      loss_->acknowledge(*store_);
-      end_after_own(*notice, heard_at);
+      peer_failure_->acknowledge(*store_);
+      end_after_own(*settled, heard_at);
       return;
     }
     if (store_->check({"watch/stack-of"}) && store_->get_to_str("watch/stack-of") == rank_text())
@@ -208,10 +209,10 @@ class Watchdog::Impl {
     if (!accused) return;
     const std::string more =
         accused->is_silent ? state_of(accused->rank) : stack_told(accused->rank);
-    loss_->settle(*store_, {.rank = accused->rank,
-                            .reason = "Hung",
-                            .message = accused->sentence + more,
-                            .absent = accused->is_silent ? accused->rank : -1});
+    peer_failure_->settle(*store_, {.rank = accused->rank,
+                                    .reason = "Hung",
+                                    .message = accused->sentence + more,
+                                    .absent = accused->is_silent ? accused->rank : -1});
   }
 
   Sign read_sign(std::size_t rank) {
@@ -347,16 +348,16 @@ class Watchdog::Impl {
     return master_seen_;
   }
 
-  void end_after_own(const LossNotice& notice, steady_clock::time_point heard_at) {
+  void end_after_own(const PeerFailure& settled, steady_clock::time_point heard_at) {
     const auto left = heard_at + kOwnEndMax - steady_clock::now();
-    if (!pause(std::chrono::ceil<milliseconds>(left))) end_now(notice);
+    if (!pause(std::chrono::ceil<milliseconds>(left))) end_now(settled);
   }
 
-  void end_now(const LossNotice& notice) {
-    const bool is_own = notice.rank == env_.rank;
+  void end_now(const PeerFailure& settled) {
+    const bool is_own = settled.rank == env_.rank;
     end_with_words({.exit_code = is_own ? exit_code::kInternal : exit_code::kPeerLost,
-                    .reason = is_own ? notice.reason : "PeerLost",
-                    .message = notice.message});
+                    .reason = is_own ? settled.reason : "PeerLost",
+                    .message = settled.message});
   }
 
   void end_with_words(const Failure& failure) {
@@ -389,7 +390,7 @@ class Watchdog::Impl {
   const Limits limits_;
   const std::function<void(const Failure&)> write_down_;
   const std::vector<Peer> peers_;
-  const std::shared_ptr<KnownLoss> loss_;
+  const std::shared_ptr<KnownPeerFailure> peer_failure_;
   std::atomic<bool> is_telling_ = false;
   std::vector<Watched> watched_;  // by rank, the looker's; all on rank 0, elsewhere rank 0 alone
   const pthread_t training_thread_;
@@ -410,8 +411,9 @@ class Watchdog::Impl {
 };
 
 Watchdog::Watchdog(const ProcessEnv& env, const WatchRequest& request, c10d::Store& store,
-                   std::vector<Peer> peers, std::shared_ptr<KnownLoss> loss)
-    : impl_(std::make_unique<Impl>(env, request, store, std::move(peers), std::move(loss))) {}
+                   std::vector<Peer> peers, std::shared_ptr<KnownPeerFailure> peer_failure)
+    : impl_(
+          std::make_unique<Impl>(env, request, store, std::move(peers), std::move(peer_failure))) {}
 Watchdog::~Watchdog() {
   if (!impl_->end_threads()) static_cast<void>(impl_.release());
 }

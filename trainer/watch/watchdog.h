@@ -15,7 +15,7 @@
 #include "trainer/values/failure.h"
 #include "trainer/values/process_env.h"
 #include "trainer/watch/limits.h"
-#include "trainer/watch/loss_notice.h"
+#include "trainer/watch/peer_failure.h"
 #include "trainer/watch/phase_clock.h"
 
 namespace tj::trainer {
@@ -34,9 +34,10 @@ class Watchdog {
     int pid = 0;  // 0: on another machine
   };
   /// Call it on the training thread. `store` is that of the meeting, of which it takes a connection
-  /// of its own; `peers` by rank; `loss` is shared with whoever else hears why all must end.
+  /// of its own; `peers` by rank; `peer_failure` is shared with whoever else hears why all must
+  /// end.
   Watchdog(const ProcessEnv& env, const WatchRequest& request, c10d::Store& store,
-           std::vector<Peer> peers, std::shared_ptr<KnownLoss> loss);
+           std::vector<Peer> peers, std::shared_ptr<KnownPeerFailure> peer_failure);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;

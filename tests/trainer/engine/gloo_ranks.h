@@ -14,7 +14,7 @@ namespace tj::trainer {
 
 inline std::unique_ptr<Communicator> join_gloo(const c10::intrusive_ptr<c10d::Store>& store,
                                                int rank, int world_size, PhaseClock& clock) {
-  Peers peers(store, rank, world_size, std::make_shared<KnownLoss>(rank, world_size));
+  Peers peers(store, rank, world_size, std::make_shared<KnownPeerFailure>(rank, world_size));
   peers.introduce(
       {.node = "n", .address = "127.0.0.1", .device = "cpu", .transport = "", .why = ""});
   peers.learn();

@@ -10,8 +10,8 @@ namespace {
 /// Two ranks on nodes a and b; this one is rank 1.
 struct Pair {
   c10::intrusive_ptr<ClosableStore> store = c10::make_intrusive<ClosableStore>();
-  std::shared_ptr<KnownLoss> of_rank_0 = std::make_shared<KnownLoss>(0, 2);
-  std::shared_ptr<KnownLoss> of_rank_1 = std::make_shared<KnownLoss>(1, 2);
+  std::shared_ptr<KnownPeerFailure> of_rank_0 = std::make_shared<KnownPeerFailure>(0, 2);
+  std::shared_ptr<KnownPeerFailure> of_rank_1 = std::make_shared<KnownPeerFailure>(1, 2);
   Peers peers{store, 1, 2, of_rank_1};
 
   Pair() {
@@ -30,8 +30,8 @@ TEST(Peers, name_the_lost_one_and_settle_it) {
   const std::string lost =
       "rank 0 on node a was lost, in phase step after step 12: Connection closed by peer "
       "[10.0.0.1]:4";
-  EXPECT_EQ(pair.peers.describe_loss(kClosed, kSeen), lost);
-  EXPECT_EQ(pair.of_rank_0->ask(*pair.store), (LossNotice{.message = lost, .absent = 0}));
+  EXPECT_EQ(pair.peers.describe_failure(kClosed, kSeen), lost);
+  EXPECT_EQ(pair.of_rank_0->ask(*pair.store), (PeerFailure{.message = lost, .absent = 0}));
 }
 
 TEST(Peers, say_what_another_thread_has_heard_before_the_store_closed) {
@@ -39,13 +39,13 @@ TEST(Peers, say_what_another_thread_has_heard_before_the_store_closed) {
   pair.of_rank_0->settle(*pair.store, {.rank = 0, .reason = "BadData", .message = "bad data"});
   pair.of_rank_1->ask(*pair.store);  // the watchdog
   pair.store->close();
-  EXPECT_EQ(pair.peers.describe_loss(kClosed, kSeen), "bad data");
+  EXPECT_EQ(pair.peers.describe_failure(kClosed, kSeen), "bad data");
 }
 
 TEST(Peers, know_no_more_than_that_rank_0_is_lost_when_its_store_closed_without_a_word) {
   Pair pair;
   pair.store->close();
-  EXPECT_EQ(pair.peers.describe_loss(kClosed, kSeen),
+  EXPECT_EQ(pair.peers.describe_failure(kClosed, kSeen),
             "rank 0 on node a was lost, in phase step after step 12, and the store with it");
 }
 

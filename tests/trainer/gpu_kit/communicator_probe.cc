@@ -35,7 +35,7 @@ void probe(const std::string& what, const at::Tensor& expected,
 
 std::unique_ptr<Communicator> join_alone(const Accelerator& accelerator, PhaseClock& clock) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
-  Peers peers(store, 0, 1, std::make_shared<KnownLoss>(0, 1));
+  Peers peers(store, 0, 1, std::make_shared<KnownPeerFailure>(0, 1));
   peers.introduce({.node = "here",
                    .address = "127.0.0.1",
                    .device = accelerator.gpu() ? "cuda" : "cpu",

@@ -14,37 +14,37 @@ namespace tj::trainer {
 /// So long rank 0 keeps the store open for those who have not yet heard.
 inline constexpr std::chrono::milliseconds kHearMax{2000};
 
-struct LossNotice {
+struct PeerFailure {
   int rank = -1;        // to blame; -1: no single one is known
   std::string reason;   // of the outcome of that rank: "Hung", "BadData", ...
   std::string message;  // "rank 2 on node b was lost, in phase step after step 12"
   int absent = -1;      // is gone or frozen and can't hear of it; -1: none is known to be
-  bool operator==(const LossNotice&) const = default;
+  bool operator==(const PeerFailure&) const = default;
 };
 
-/// The notice as this process knows it, whichever of its threads has heard it: once a rank has
+/// The failure as this process knows it, whichever of its threads has heard it: once a rank has
 /// acknowledged it, rank 0 may close the store, and threads that ask later find it only here.
-class KnownLoss {
+class KnownPeerFailure {
  public:
-  KnownLoss(int rank, int world_size) : rank_(rank), world_size_(world_size) {}
+  KnownPeerFailure(int rank, int world_size) : rank_(rank), world_size_(world_size) {}
 
   /// Returns what is settled: `mine`, or that of an earlier one. Throws what the store throws.
-  LossNotice settle(c10d::Store& store, const LossNotice& mine);
+  PeerFailure settle(c10d::Store& store, const PeerFailure& mine);
   /// What is settled, if anything. Throws what the store throws, unless it is known already.
-  std::optional<LossNotice> ask(c10d::Store& store);
+  std::optional<PeerFailure> ask(c10d::Store& store);
   /// Without the store.
-  std::optional<LossNotice> known() const;
+  std::optional<PeerFailure> known() const;
   /// Tells in the store that this rank knows. Rank 0, which carries the store, returns once all
   /// others that can hear do, or after kHearMax. Throws what the store throws.
   void acknowledge(c10d::Store& store);
 
  private:
-  LossNotice remember(const LossNotice& notice);
+  PeerFailure remember(const PeerFailure& failure);
 
   const int rank_;
   const int world_size_;
   mutable std::mutex mutex_;  // guards the one below
-  std::optional<LossNotice> known_;
+  std::optional<PeerFailure> known_;
 };
 
 }  // namespace tj::trainer

@@ -1,4 +1,4 @@
-#include "trainer/watch/loss_notice.h"
+#include "trainer/watch/peer_failure.h"
 
 #include <gtest/gtest.h>
 
@@ -9,32 +9,32 @@
 namespace tj::trainer {
 namespace {
 
-const LossNotice kDamage{.rank = 0, .reason = "BadData", .message = "rank 0 failed first"};
+const PeerFailure kDamage{.rank = 0, .reason = "BadData", .message = "rank 0 failed first"};
 
-TEST(KnownLoss, is_what_the_first_rank_has_settled) {
+TEST(KnownPeerFailure, is_what_the_first_rank_has_settled) {
   ClosableStore store;
-  KnownLoss first(0, 2), second(1, 2);
+  KnownPeerFailure first(0, 2), second(1, 2);
   EXPECT_EQ(second.ask(store), std::nullopt);
   EXPECT_EQ(first.settle(store, kDamage), kDamage);
   EXPECT_EQ(second.settle(store, {.rank = 1, .message = "an echo"}), kDamage);
   EXPECT_EQ(second.ask(store), kDamage);
 }
 
-TEST(KnownLoss, outlives_the_store) {
+TEST(KnownPeerFailure, outlives_the_store) {
   ClosableStore store;
-  KnownLoss teller(0, 2), hearer(1, 2);
+  KnownPeerFailure teller(0, 2), hearer(1, 2);
   teller.settle(store, kDamage);
   hearer.ask(store);
   store.close();
   EXPECT_EQ(hearer.ask(store), kDamage);
   EXPECT_EQ(hearer.known(), kDamage);
-  EXPECT_ANY_THROW(KnownLoss(1, 2).ask(store)) << "of a process that has not heard it";
+  EXPECT_ANY_THROW(KnownPeerFailure(1, 2).ask(store)) << "of a process that has not heard it";
 }
 
-TEST(KnownLoss, is_acknowledged_by_rank_0_once_all_others_have) {
+TEST(KnownPeerFailure, is_acknowledged_by_rank_0_once_all_others_have) {
   constexpr int kPolls = 20;
   ClosableStore store;
-  KnownLoss teller(0, 3), quick(1, 3), slow(2, 3);
+  KnownPeerFailure teller(0, 3), quick(1, 3), slow(2, 3);
   teller.settle(store, kDamage);
   quick.ask(store);
   quick.acknowledge(store);
@@ -49,9 +49,9 @@ TEST(KnownLoss, is_acknowledged_by_rank_0_once_all_others_have) {
   EXPECT_TRUE(has_heard);
 }
 
-TEST(KnownLoss, is_not_waited_for_at_a_rank_that_can_not_hear) {
+TEST(KnownPeerFailure, is_not_waited_for_at_a_rank_that_can_not_hear) {
   ClosableStore store;
-  KnownLoss teller(0, 3), other(1, 3);
+  KnownPeerFailure teller(0, 3), other(1, 3);
   teller.settle(store, {.message = "rank 2 was lost", .absent = 2});
   other.ask(store);
   other.acknowledge(store);

@@ -1,4 +1,4 @@
-#include "trainer/watch/loss_notice.h"
+#include "trainer/watch/peer_failure.h"
 
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -12,15 +12,15 @@ using std::chrono::steady_clock;
 constexpr const char* kKey = "lost";
 constexpr milliseconds kPollEvery{10};
 
-std::string text_of(const LossNotice& notice) {
-  const nlohmann::json document = {{"rank", notice.rank},
-                                   {"reason", notice.reason},
-                                   {"message", notice.message},
-                                   {"absent", notice.absent}};
+std::string text_of(const PeerFailure& failure) {
+  const nlohmann::json document = {{"rank", failure.rank},
+                                   {"reason", failure.reason},
+                                   {"message", failure.message},
+                                   {"absent", failure.absent}};
   return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-LossNotice notice_of(const std::string& text) {
+PeerFailure failure_of(const std::string& text) {
   const auto document = nlohmann::json::parse(text);
   return {.rank = document.at("rank").get<int>(),
           .reason = document.at("reason").get<std::string>(),
@@ -32,37 +32,37 @@ std::string heard_key(int rank) { return "told/" + std::to_string(rank); }
 
 }  // namespace
 
-LossNotice KnownLoss::settle(c10d::Store& store, const LossNotice& mine) {
+PeerFailure KnownPeerFailure::settle(c10d::Store& store, const PeerFailure& mine) {
   const std::string text = text_of(mine);
   const std::vector<std::uint8_t> nothing, bytes(text.begin(), text.end());
   const auto decided = store.compareSet(kKey, nothing, bytes);
-  return remember(notice_of({decided.begin(), decided.end()}));
+  return remember(failure_of({decided.begin(), decided.end()}));
 }
 
-std::optional<LossNotice> KnownLoss::ask(c10d::Store& store) {
-  if (auto notice = known()) return notice;
+std::optional<PeerFailure> KnownPeerFailure::ask(c10d::Store& store) {
+  if (auto failure = known()) return failure;
   if (!store.check({kKey})) return std::nullopt;
-  return remember(notice_of(store.get_to_str(kKey)));
+  return remember(failure_of(store.get_to_str(kKey)));
 }
 
-std::optional<LossNotice> KnownLoss::known() const {
+std::optional<PeerFailure> KnownPeerFailure::known() const {
   const std::scoped_lock lock(mutex_);
   return known_;
 }
 
-LossNotice KnownLoss::remember(const LossNotice& notice) {
+PeerFailure KnownPeerFailure::remember(const PeerFailure& failure) {
   const std::scoped_lock lock(mutex_);
-  known_ = notice;
-  return notice;
+  known_ = failure;
+  return failure;
 }
 
-void KnownLoss::acknowledge(c10d::Store& store) {
-  const auto notice = known();
+void KnownPeerFailure::acknowledge(c10d::Store& store) {
+  const auto failure = known();
   store.set(heard_key(rank_), std::vector<std::uint8_t>{1});
   if (rank_ != 0) return;
   std::vector<std::string> keys;
   for (int other = 1; other < world_size_; ++other) {
-    if (!notice || other != notice->absent) keys.push_back(heard_key(other));
+    if (!failure || other != failure->absent) keys.push_back(heard_key(other));
   }
   if (keys.empty()) return;
   const auto end = steady_clock::now() + kHearMax;
