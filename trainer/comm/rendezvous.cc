@@ -54,7 +54,7 @@ class Meeting {
         deadline_(steady_clock::now() + timeout) {}
 
   std::variant<Joined, Failure> hold() {
-    const EarlyStopNotice notice([this](const Failure& failure) { tell_stop(failure); });
+    const EarlyStopHandler handler([this](const Failure& failure) { tell_stop(failure); });
     auto met = meet();
     if (auto* const joined = std::get_if<Joined>(&met)) joined->watchdog = std::move(watchdog_);
     return met;

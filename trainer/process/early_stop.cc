@@ -81,12 +81,12 @@ void introduce_for_stop(const ProcessEnv& env) {
   identity().attempt = env.attempt;
 }
 
-EarlyStopNotice::EarlyStopNotice(std::function<void(const Failure&)> tell) {
+EarlyStopHandler::EarlyStopHandler(std::function<void(const Failure&)> tell) {
   const std::scoped_lock lock(identity().mutex);
   identity().tell = std::move(tell);
 }
 
-EarlyStopNotice::~EarlyStopNotice() {
+EarlyStopHandler::~EarlyStopHandler() {
   const std::scoped_lock lock(identity().mutex);
   identity().tell = nullptr;
 }

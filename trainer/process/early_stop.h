@@ -17,12 +17,12 @@ void introduce_for_stop(const ProcessEnv& env);
 
 /// While it lives, a process that ends so tells it by `tell` first, on another thread, and does not
 /// wait for that beyond a bound.
-class EarlyStopNotice {
+class EarlyStopHandler {
  public:
-  explicit EarlyStopNotice(std::function<void(const Failure&)> tell);
-  ~EarlyStopNotice();
-  EarlyStopNotice(const EarlyStopNotice&) = delete;
-  EarlyStopNotice& operator=(const EarlyStopNotice&) = delete;
+  explicit EarlyStopHandler(std::function<void(const Failure&)> tell);
+  ~EarlyStopHandler();
+  EarlyStopHandler(const EarlyStopHandler&) = delete;
+  EarlyStopHandler& operator=(const EarlyStopHandler&) = delete;
 };
 
 /// "asked to stop by signal 15"
