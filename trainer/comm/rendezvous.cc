@@ -371,7 +371,7 @@ class Meeting {
     if (failure) {
       give_up(failure->message);
     } else {
-      store_->set("verdict", bytes_of("go"));
+      store_->set("answer", bytes_of("go"));
     }
     return failure;
   }
@@ -381,26 +381,26 @@ class Meeting {
     auto absent = ranks_of_others();
     strike_out_joined(absent);
     const int come_count = env_.world_size - 1 - static_cast<int>(absent.size());
-    store_->set("verdict", bytes_of(cause));
+    store_->set("answer", bytes_of(cause));
     const auto end = steady_clock::now() + kHearMax;
-    while (store_->add("verdict/heard", 0) < come_count && steady_clock::now() < end)
+    while (store_->add("answer/heard", 0) < come_count && steady_clock::now() < end)
       std::this_thread::sleep_for(kPollEvery);
   }
 
   /// The others: until rank 0 says that all have come.
   std::optional<Failure> report() {
     std::optional<Failure> failure;
-    if (!appears(*store_, "verdict", deadline_)) {
+    if (!appears(*store_, "answer", deadline_)) {
       auto absent = ranks_of_others();
       strike_out_joined(absent);
       failure = unmet(absent.empty() ? "rank 0 at " + master_text() + " to go on"
                                      : describe_missing(absent) + ", master " + master_text());
-    } else if (const std::string verdict = store_->get_to_str("verdict"); verdict != "go") {
+    } else if (const std::string answer = store_->get_to_str("answer"); answer != "go") {
       failure = Failure{.exit_code = exit_code::kRendezvous,
                         .reason = "RendezvousFailed",
-                        .message = "rank 0 gave up: " + verdict};
+                        .message = "rank 0 gave up: " + answer};
     }
-    if (failure) store_->add("verdict/heard", 1);
+    if (failure) store_->add("answer/heard", 1);
     return failure;
   }
 
