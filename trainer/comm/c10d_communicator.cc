@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::int64_t kFirstBucketBytes = 1 << 20;  // as PyTorch's DistributedDataParallel
 constexpr int kExchangeTag = 1;
-constexpr int kFirstShardTag = 2;  // of all_gather and reduce_scatter, which overlap
-constexpr std::int64_t kShardTags = 1 << 16;
+constexpr int kFirstCollectiveTag = 2;  // of all_gather and reduce_scatter, which overlap
+constexpr std::int64_t kCollectiveTags = 1 << 16;
 /// The watchdog ends a wait, by the limits of the rank that is waited for; a library that gave up
 /// before would end those who rightly wait. As long as fits into poll()'s milliseconds.
 constexpr std::chrono::hours kCollectiveTimeout{24 * 24};
@@ -225,7 +225,7 @@ class C10dCommunicator final : public Communicator {
   /// all-gather copies everything twice, and its reduce-scatter moves as much as an all-reduce.
   template <typename Out, typename In>
   std::vector<WorkPtr> with_all_peers(Out&& out, In&& in) {
-    const int tag = kFirstShardTag + static_cast<int>(shard_collectives_++ % kShardTags);
+    const int tag = kFirstCollectiveTag + static_cast<int>(tagged_collectives_++ % kCollectiveTags);
     std::vector<WorkPtr> works;
     for (int distance = 1; distance < world_size(); ++distance) {
       const int from = (rank() + distance) % world_size();
@@ -301,7 +301,7 @@ class C10dCommunicator final : public Communicator {
   c10::intrusive_ptr<c10d::Backend> nccl_;  // null without a GPU
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
   CommVolume volume_;
-  std::int64_t shard_collectives_ = 0;
+  std::int64_t tagged_collectives_ = 0;
 };
 
 }  // namespace
