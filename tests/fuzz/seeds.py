@@ -162,8 +162,8 @@ CHECKPOINT = {"version": 2, "step": 25, "next_sample": 800, "optimizer_steps": 2
               "model": {"layers": 2, "heads": 2, "width": 8, "context": 4, "vocabulary": 256},
               "numerics": {"logical_shards": 8, "batch_size": 8, "threads": 1, "has_averages": True},
               "files": {"model.safetensors": {"bytes": 10, "sha256": "ab"}}}
-SHARDS = {"tokens": 5, "documents": 1, "shards": [{"file": "a.tok", "tokens": 5, "documents": 1, "header_crc32": "0x1"}]}
-TOKENS = {"kind": "trainingjob-tokens", "version": 1, "train": SHARDS, "val": SHARDS,
+TOKEN_FILES = {"tokens": 5, "documents": 1, "shards": [{"file": "a.tok", "tokens": 5, "documents": 1, "header_crc32": "0x1"}]}
+TOKENS = {"kind": "trainingjob-tokens", "version": 1, "train": TOKEN_FILES, "val": TOKEN_FILES,
           "made_from": {"tokenizer": "byte", "tokenizer_sha256": "ab", "vocabulary": 256, "document_end": 0, "format": "text",
                         "field": "text", "val_fraction": "0.1", "part_bytes": 8, "input_files": 2, "input_bytes": 30,
                         "input_sha256": "cd"}}

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "trainer/data/data_file.h"
-#include "trainer/data/shard.h"
+#include "trainer/data/token_file_builder.h"
 #include "trainer/process/durable_file.h"
 #include "trainer/values/settings.h"
 
@@ -28,7 +28,7 @@ Failure wrong(const std::string& option, const std::string& what) {
   return bad_config({.code = Code::invalid, .message = what, .subject = option});
 }
 
-std::string shard_name(const char* split, std::size_t part) {
+std::string token_file_name(const char* split, std::size_t part) {
   char name[40];
   std::snprintf(name, sizeof name, "%s-%06zu.tok", split, part);
   return name;
@@ -55,8 +55,8 @@ Result<void> write_and_rename(const fs::path& folder, const std::string& name,
 
 /// What a finished part left behind.
 struct PartEntries {
-  ShardEntry train;
-  std::optional<ShardEntry> val;
+  TokenFileEntry train;
+  std::optional<TokenFileEntry> val;
 };
 
 class Preparation {
@@ -85,7 +85,7 @@ class Preparation {
     inputs_ = std::move(*inputs);
     parts_ = plan_parts(inputs_, options_.part_bytes);
     if (parts_.size() > kPartsMax) {
-      return wrong("--input", "makes " + std::to_string(parts_.size()) + " shards; at most " +
+      return wrong("--input", "makes " + std::to_string(parts_.size()) + " token files; at most " +
                                   std::to_string(kPartsMax) +
                                   " can be open at once: prepare it in "
                                   "several folders");
@@ -246,8 +246,8 @@ class Preparation {
     if (take_finished(part)) {
       bytes_kept_ += nominal_bytes;
     } else {
-      ShardBuilder train(tokenizer_);
-      ShardBuilder val(tokenizer_);
+      TokenFileBuilder train(tokenizer_);
+      TokenFileBuilder val(tokenizer_);
       for (const auto& slice : parts_[part]) {
         if (const auto done = encode_slice(slice, encoder, train, val); !done)
           return bad_data(done.error());
@@ -264,17 +264,17 @@ class Preparation {
   bool take_finished(std::size_t part) {
     auto& entries = entries_[part];
     if (has_val()) {
-      const auto val = finished_shard(folder_, shard_name("val", part), tokenizer_);
+      const auto val = finished_token_file(folder_, token_file_name("val", part), tokenizer_);
       if (!val) return false;
       entries.val = *val;
     }
-    const auto train = finished_shard(folder_, shard_name("train", part), tokenizer_);
+    const auto train = finished_token_file(folder_, token_file_name("train", part), tokenizer_);
     if (train) entries.train = *train;
     return train.ok();
   }
 
-  Result<void> encode_slice(const Slice& slice, Encoder& encoder, ShardBuilder& train,
-                            ShardBuilder& val) {
+  Result<void> encode_slice(const Slice& slice, Encoder& encoder, TokenFileBuilder& train,
+                            TokenFileBuilder& val) {
     const InputFile& input = inputs_[slice.file];
     const auto file = DataFile::open(input.path);
     if (!file) return file.error();
@@ -298,20 +298,21 @@ class Preparation {
                               .ends_file = ends_file,
                               .field = options_.field};
     return for_each_document(records, input.path.string(), [&](const Document& document) {
-      auto& shard = is_held_out(input.name, document.offset, val_fraction_) ? val : train;
-      encoder.encode(document.text, [&](auto ids) { shard.append(ids); });
-      if (document.ends) shard.end_document();
+      auto& builder = is_held_out(input.name, document.offset, val_fraction_) ? val : train;
+      encoder.encode(document.text, [&](auto ids) { builder.append(ids); });
+      if (document.ends) builder.end_document();
       return !is_stopping();
     });
   }
 
-  Result<void> write_part(std::size_t part, const ShardBuilder& train, const ShardBuilder& val) {
+  Result<void> write_part(std::size_t part, const TokenFileBuilder& train,
+                          const TokenFileBuilder& val) {
     if (has_val()) {
-      const auto written = val.write(folder_, shard_name("val", part));
+      const auto written = val.write(folder_, token_file_name("val", part));
       if (!written) return written.error();
       entries_[part].val = *written;
     }
-    const auto written = train.write(folder_, shard_name("train", part));
+    const auto written = train.write(folder_, token_file_name("train", part));
     if (!written) return written.error();
     entries_[part].train = *written;
     return sync_folder(folder_);

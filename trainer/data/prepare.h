@@ -1,9 +1,9 @@
 // `trainer prepare`: text becomes a folder of tokens, by many workers, in bounded memory, and goes
 // on where it was killed. The result depends on the input and the options, on nothing else.
 //
-// The text is cut into numbered parts (prepare_plan.h). Each part becomes its own shard, written
-// durably, so what is there is done. manifest.json comes last and makes the set; while it is
-// missing, .prepare.json says for which input and options the shards are.
+// The text is cut into numbered parts (prepare_plan.h). Each part becomes its own token file,
+// written durably, so what is there is done. manifest.json comes last and makes the set; while it
+// is missing, .prepare.json says for which input and options the token files are.
 #pragma once
 #include <functional>
 #include <optional>

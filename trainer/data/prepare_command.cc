@@ -40,7 +40,7 @@ void define(CLI::App& app, PrepareOptions& options) {
       ->check(CLI::Range(1, kPrepareWorkersMax));
   app.add_option_function<std::int64_t>(
          "--part-mib", [&options](std::int64_t mebibytes) { options.part_bytes = mebibytes << 20; },
-         "MiB of text that become one shard; memory follows it (8)")
+         "MiB of text that become one token file; memory follows it (8)")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, kPartBytesMax >> 20));
   app.add_option("--val-fraction", options.val_fraction,
@@ -54,15 +54,16 @@ int fail(const Failure& failure, const char* line_start) {
   return failure.exit_code;
 }
 
-void print_split(const char* name, const std::vector<ShardEntry>& shards) {
+void print_split(const char* name, const std::vector<TokenFileEntry>& files) {
   std::int64_t tokens = 0;
   std::int64_t documents = 0;
-  for (const auto& shard : shards) {
-    tokens += shard.tokens;
-    documents += shard.documents;
+  for (const auto& file : files) {
+    tokens += file.tokens;
+    documents += file.documents;
   }
-  std::printf("%-5s  %s tokens of %s documents in %zu shard%s\n", name, grouped(tokens).c_str(),
-              grouped(documents).c_str(), shards.size(), shards.size() == 1 ? "" : "s");
+  std::printf("%-5s  %s tokens of %s documents in %zu token file%s\n", name,
+              grouped(tokens).c_str(), grouped(documents).c_str(), files.size(),
+              files.size() == 1 ? "" : "s");
 }
 
 void print_end(const PrepareOptions& options, const PrepareEnd& end) {

@@ -43,30 +43,30 @@ PrepareIdentity identity_of(const ordered_json& json) {
   return identity;
 }
 
-ordered_json to_json(const std::vector<ShardEntry>& shards) {
+ordered_json to_json(const std::vector<TokenFileEntry>& files) {
   ordered_json list = ordered_json::array();
   std::int64_t tokens = 0;
   std::int64_t documents = 0;
-  for (const auto& shard : shards) {
-    tokens += shard.tokens;
-    documents += shard.documents;
-    list.push_back({{"file", shard.file},
-                    {"tokens", shard.tokens},
-                    {"documents", shard.documents},
-                    {"header_crc32", shard.header_crc32}});
+  for (const auto& file : files) {
+    tokens += file.tokens;
+    documents += file.documents;
+    list.push_back({{"file", file.file},
+                    {"tokens", file.tokens},
+                    {"documents", file.documents},
+                    {"header_crc32", file.header_crc32}});
   }
   return {{"tokens", tokens}, {"documents", documents}, {"shards", std::move(list)}};
 }
 
-std::vector<ShardEntry> shards_of(const ordered_json& json) {
-  std::vector<ShardEntry> shards;
+std::vector<TokenFileEntry> token_files_of(const ordered_json& json) {
+  std::vector<TokenFileEntry> files;
   for (const auto& entry : json.at("shards")) {
-    shards.push_back({.file = entry.at("file").get<std::string>(),
-                      .tokens = integer_of(entry.at("tokens")),
-                      .documents = integer_of(entry.at("documents")),
-                      .header_crc32 = entry.at("header_crc32").get<std::string>()});
+    files.push_back({.file = entry.at("file").get<std::string>(),
+                     .tokens = integer_of(entry.at("tokens")),
+                     .documents = integer_of(entry.at("documents")),
+                     .header_crc32 = entry.at("header_crc32").get<std::string>()});
   }
-  return shards;
+  return files;
 }
 
 /// The document, if it says of itself that it is of `kind` and of a version we read.
@@ -111,8 +111,8 @@ std::string token_manifest_text(const TokenManifest& manifest) {
 Result<TokenManifest> token_manifest_from(std::string_view text) {
   return checked(text, [](const ordered_json& document) {
     return TokenManifest{.made_from = identity_of(document.at("made_from")),
-                         .train = shards_of(document.at("train")),
-                         .val = shards_of(document.at("val"))};
+                         .train = token_files_of(document.at("train")),
+                         .val = token_files_of(document.at("val"))};
   });
 }
 

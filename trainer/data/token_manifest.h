@@ -1,4 +1,4 @@
-// manifest.json of a prepared folder: which shards make the set, and from what they were made.
+// manifest.json of a prepared folder: which token files make the set, and from what they were made.
 // While it is not there, the folder is not finished.
 #pragma once
 #include <cstdint>
@@ -30,18 +30,18 @@ struct PrepareIdentity {
   bool operator==(const PrepareIdentity&) const = default;
 };
 
-struct ShardEntry {
+struct TokenFileEntry {
   std::string file;
   std::int64_t tokens = 0;
   std::int64_t documents = 0;
   std::string header_crc32;  // binds this very file: its header covers its checksums
-  bool operator==(const ShardEntry&) const = default;
+  bool operator==(const TokenFileEntry&) const = default;
 };
 
 struct TokenManifest {
   PrepareIdentity made_from;
-  std::vector<ShardEntry> train;
-  std::vector<ShardEntry> val;
+  std::vector<TokenFileEntry> train;
+  std::vector<TokenFileEntry> val;
   bool operator==(const TokenManifest&) const = default;
 };
 

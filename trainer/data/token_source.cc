@@ -136,9 +136,9 @@ Result<void> TokenSource::add_prepared(const fs::path& folder, const std::string
                  .message = manifest.error().message,
                  .subject = (folder / kTokenManifestFile).string()};
   }
-  for (const auto& shard : manifest->train) {
-    const auto path = folder / shard.file;
-    if (shard.tokens == 0) continue;
+  for (const auto& entry : manifest->train) {
+    const auto path = folder / entry.file;
+    if (entry.tokens == 0) continue;
     auto file = DataFile::open(path);
     if (!file) return file.error();
     const auto layout = layout_of(*file);
@@ -146,10 +146,10 @@ Result<void> TokenSource::add_prepared(const fs::path& folder, const std::string
     const auto header = read_head(*file, kTokenHeaderBytes);
     if (!header) return header.error();
     const auto crc32 = hex32(crc32_of(*header));
-    if (crc32 != shard.header_crc32) {
+    if (crc32 != entry.header_crc32) {
       return Error{.code = Code::invalid,
                    .message = "is not the file of this set: the CRC-32 of its header is " + crc32 +
-                              ", the manifest says " + shard.header_crc32,
+                              ", the manifest says " + entry.header_crc32,
                    .subject = path.string()};
     }
     if (const auto added = add(std::move(*file), *layout); !added) return added;
@@ -160,7 +160,7 @@ Result<void> TokenSource::add_prepared(const fs::path& folder, const std::string
 Result<void> TokenSource::add_text(const fs::path& folder) {
   const auto paths = files_below(folder);
   if (!paths) return paths.error();
-  const std::size_t before = shards_.size();
+  const std::size_t before = files_.size();
   for (const auto& path : *paths) {
     auto file = DataFile::open(path);
     if (!file) return file.error();
@@ -171,7 +171,7 @@ Result<void> TokenSource::add_text(const fs::path& folder) {
                              .tokenizer_sha256 = {}};
     if (const auto added = add(std::move(*file), layout); !added) return added;
   }
-  if (shards_.size() > before) return {};
+  if (files_.size() > before) return {};
   return error(folder, "is empty: " + std::to_string(paths->size()) +
                            " files with 0 bytes in them; it must hold text");
 }
@@ -187,80 +187,83 @@ Result<void> TokenSource::add_tokens(const fs::path& path) {
 
 Result<void> TokenSource::add(DataFile file, const TokenLayout& layout) {
   const auto& path = file.path();
-  if (shards_.empty()) layout_ = layout;
+  if (files_.empty()) layout_ = layout;
   const std::string differs = disagreement(layout, layout_);
   if (!differs.empty()) {
     return Error{.code = Code::invalid,
                  .message = "does not belong to one dataset with " +
-                            shards_.front().file.path().string() + ": " + differs,
+                            files_.front().data.path().string() + ": " + differs,
                  .subject = path.string()};
   }
-  if (shards_.size() == kFilesMax) {
+  if (files_.size() == kFilesMax) {
     return error(path, "is one file too many; at most " + std::to_string(kFilesMax) +
                            " can be open at once, join some of them");
   }
   const bool is_text = layout.format == TokenFormat::text;
-  Shard shard{.file = std::move(file),
-              .layout = layout,
-              .first_token = token_count_,
-              .tokens = layout.token_count + (is_text ? 1 : 0)};
+  TokenFile token_file{.data = std::move(file),
+                       .layout = layout,
+                       .first_token = token_count_,
+                       .tokens = layout.token_count + (is_text ? 1 : 0)};
   if (layout.format == TokenFormat::ours) {
     const auto payload = layout.token_count * static_cast<std::int64_t>(layout.token_bytes);
-    shard.chunk_is_good =
+    token_file.chunk_is_good =
         std::make_unique<std::atomic<bool>[]>(static_cast<std::size_t>(payload / kChunk + 1));
   }
-  token_count_ += shard.tokens;
-  shards_.push_back(std::move(shard));
+  token_count_ += token_file.tokens;
+  files_.push_back(std::move(token_file));
   return {};
 }
 
 Result<void> TokenSource::read(std::int64_t offset, std::span<std::int32_t> tokens) const {
   const auto wanted = static_cast<std::int64_t>(tokens.size());
   TJ_CHECK(offset >= 0 && offset + wanted <= token_count_, "tokens outside of the data");
-  auto shard = std::ranges::upper_bound(shards_, offset, {}, &Shard::first_token) - 1;
-  std::int64_t position = offset - shard->first_token;
+  auto token_file = std::ranges::upper_bound(files_, offset, {}, &TokenFile::first_token) - 1;
+  std::int64_t position = offset - token_file->first_token;
   while (!tokens.empty()) {
-    const auto stored =
-        static_cast<std::size_t>(std::max<std::int64_t>(0, shard->layout.token_count - position));
+    const auto stored = static_cast<std::size_t>(
+        std::max<std::int64_t>(0, token_file->layout.token_count - position));
     const std::size_t count = std::min(stored, tokens.size());
-    if (const auto read = read_from(*shard, position, tokens.first(count)); !read) return read;
+    if (const auto read = read_from(*token_file, position, tokens.first(count)); !read) return read;
     tokens = tokens.subspan(count);
-    if (!tokens.empty() && shard->layout.format == TokenFormat::text) {
+    if (!tokens.empty() && token_file->layout.format == TokenFormat::text) {
       tokens[0] = kDocumentEnd;
       tokens = tokens.subspan(1);
     }
-    ++shard;
+    ++token_file;
     position = 0;
   }
   return {};
 }
 
 /// Each chunk that holds some of these tokens, but for those that were good before.
-Result<void> TokenSource::check_chunks(const Shard& shard, std::int64_t position,
+Result<void> TokenSource::check_chunks(const TokenFile& token_file, std::int64_t position,
                                        std::int64_t count) {
-  const auto width = static_cast<std::int64_t>(shard.layout.token_bytes);
+  const auto width = static_cast<std::int64_t>(token_file.layout.token_bytes);
   const std::int64_t last = (position + count - 1) * width / kChunk;
   for (auto chunk = position * width / kChunk; chunk <= last; ++chunk) {
-    auto& is_good = shard.chunk_is_good[static_cast<std::size_t>(chunk)];
+    auto& is_good = token_file.chunk_is_good[static_cast<std::size_t>(chunk)];
     if (is_good.load(std::memory_order_relaxed)) continue;
-    const auto checked = check_token_chunk(shard.file, shard.layout.token_count * width, chunk);
+    const auto checked =
+        check_token_chunk(token_file.data, token_file.layout.token_count * width, chunk);
     if (!checked) return checked;
     is_good.store(true, std::memory_order_relaxed);
   }
   return {};
 }
 
-Result<void> TokenSource::read_from(const Shard& shard, std::int64_t position,
+Result<void> TokenSource::read_from(const TokenFile& token_file, std::int64_t position,
                                     std::span<std::int32_t> tokens) const {
   if (tokens.empty()) return {};
-  if (shard.chunk_is_good) {
-    const auto checked = check_chunks(shard, position, static_cast<std::int64_t>(tokens.size()));
+  if (token_file.chunk_is_good) {
+    const auto checked =
+        check_chunks(token_file, position, static_cast<std::int64_t>(tokens.size()));
     if (!checked) return checked;
   }
-  const auto width = shard.layout.token_bytes;
-  const std::int64_t begin = shard.layout.first_byte + position * static_cast<std::int64_t>(width);
+  const auto width = token_file.layout.token_bytes;
+  const std::int64_t begin =
+      token_file.layout.first_byte + position * static_cast<std::int64_t>(width);
   std::vector<std::uint8_t> bytes(tokens.size() * width);
-  if (const auto read = shard.file.read(begin, bytes); !read) return read;
+  if (const auto read = token_file.data.read(begin, bytes); !read) return read;
   if (copy_tokens(bytes.data(), width, tokens) < ids_end_) return {};
   for (std::size_t at = 0;; at += width) {
     std::int32_t ignored = 0;
@@ -270,7 +273,7 @@ Result<void> TokenSource::read_from(const Shard& shard, std::int64_t position,
                  .message = "at byte " + std::to_string(begin + static_cast<std::int64_t>(at)) +
                             ": the token is " + std::to_string(id) +
                             "; it must be less than the vocabulary, " + std::to_string(ids_end_),
-                 .subject = shard.file.path().string()};
+                 .subject = token_file.data.path().string()};
   }
 }
 

@@ -31,7 +31,7 @@ class TokenSource {
   static Result<TokenSource> open(std::span<const std::string> paths, std::string flag);
 
   std::int64_t token_count() const { return token_count_; }
-  std::size_t file_count() const { return shards_.size(); }
+  std::size_t file_count() const { return files_.size(); }
   TokenFormat format() const { return layout_.format; }
   std::int64_t vocabulary() const { return layout_.vocabulary; }  // 0: the files don't say
   const std::string& tokenizer() const { return layout_.tokenizer; }
@@ -48,8 +48,8 @@ class TokenSource {
   TokenSource& operator=(TokenSource&&) = delete;
 
  private:
-  struct Shard {
-    DataFile file;
+  struct TokenFile {  // or one of text
+    DataFile data;
     TokenLayout layout;
     std::int64_t first_token = 0;
     std::int64_t tokens = 0;  // with the document's end that text has
@@ -63,12 +63,13 @@ class TokenSource {
   Result<void> add_text(const std::filesystem::path& folder);
   Result<void> add_tokens(const std::filesystem::path& path);
   Result<void> add(DataFile file, const TokenLayout& layout);
-  static Result<void> check_chunks(const Shard& shard, std::int64_t position, std::int64_t count);
-  Result<void> read_from(const Shard& shard, std::int64_t position,
+  static Result<void> check_chunks(const TokenFile& token_file, std::int64_t position,
+                                   std::int64_t count);
+  Result<void> read_from(const TokenFile& token_file, std::int64_t position,
                          std::span<std::int32_t> tokens) const;
 
   std::string flag_;
-  std::vector<Shard> shards_;
+  std::vector<TokenFile> files_;
   TokenLayout layout_;  // of the first file; what all files share is read from it
   std::int64_t token_count_ = 0;
   std::int64_t ids_end_ = std::int64_t{1} << 31;

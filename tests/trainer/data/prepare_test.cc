@@ -116,7 +116,7 @@ TEST(Prepare, a_stop_keeps_what_is_done_and_the_next_run_goes_on) {
   EXPECT_EQ(all_in(options.output), expected);
 }
 
-TEST(Prepare, a_damaged_shard_is_made_again) {
+TEST(Prepare, a_damaged_token_file_is_made_again) {
   Bench bench;
   bench.folder.write("text/a.txt", lines_of_text(100));
   ASSERT_FALSE(bench.prepare(bench.options()).failure);
@@ -126,9 +126,9 @@ TEST(Prepare, a_damaged_shard_is_made_again) {
   const auto manifest = token_manifest_from(content_of(bench.folder.path() / "manifest.json"));
   ASSERT_TRUE(manifest);
   std::ofstream(bench.output / ".prepare.json") << identity_text(manifest->made_from);
-  std::string shard = content_of(bench.output / "train-000001.tok");
-  shard[200] ^= 1;
-  std::ofstream(bench.output / "train-000001.tok", std::ios::binary) << shard;
+  std::string file = content_of(bench.output / "train-000001.tok");
+  file[200] ^= 1;
+  std::ofstream(bench.output / "train-000001.tok", std::ios::binary) << file;
   fs::resize_file(bench.output / "train-000002.tok", 300);
   ASSERT_FALSE(bench.prepare(bench.options()).failure);
   EXPECT_EQ(all_in(bench.output), expected);
@@ -160,8 +160,8 @@ TEST(Prepare, documents_are_held_out_whole) {
   ASSERT_FALSE(end.failure) << end.failure->message;
   std::int64_t train = 0;
   std::int64_t val = 0;
-  for (const auto& shard : end.manifest.train) train += shard.documents;
-  for (const auto& shard : end.manifest.val) val += shard.documents;
+  for (const auto& file : end.manifest.train) train += file.documents;
+  for (const auto& file : end.manifest.val) val += file.documents;
   EXPECT_EQ(train + val, 200);
   EXPECT_NEAR(static_cast<double>(val), 40, 15);
   const auto tokens = tokens_of(bench.output);

@@ -14,16 +14,16 @@
 
 namespace tj::trainer {
 
-class ShardBuilder {
+class TokenFileBuilder {
  public:
-  explicit ShardBuilder(const Tokenizer& tokenizer);
+  explicit TokenFileBuilder(const Tokenizer& tokenizer);
 
   void append(std::span<const std::uint32_t> ids);
   void end_document();
 
   /// Writes `folder`/`name`: under another name first, flushed, renamed. The caller flushes the
   /// folder.
-  Result<ShardEntry> write(const std::filesystem::path& folder, const std::string& name) const;
+  Result<TokenFileEntry> write(const std::filesystem::path& folder, const std::string& name) const;
 
  private:
   const Tokenizer& tokenizer_;
@@ -34,7 +34,7 @@ class ShardBuilder {
 };
 
 /// The entry of the finished `folder`/`name` if it is there, whole, and made by `tokenizer`.
-Result<ShardEntry> finished_shard(const std::filesystem::path& folder, const std::string& name,
-                                  const Tokenizer& tokenizer);
+Result<TokenFileEntry> finished_token_file(const std::filesystem::path& folder,
+                                           const std::string& name, const Tokenizer& tokenizer);
 
 }  // namespace tj::trainer

@@ -1,4 +1,4 @@
-#include "trainer/data/shard.h"
+#include "trainer/data/token_file_builder.h"
 
 #include "trainer/data/token_file.h"
 #include "trainer/process/durable_file.h"
@@ -7,7 +7,7 @@ namespace tj::trainer {
 namespace {
 namespace fs = std::filesystem;
 
-ShardEntry entry_of(const std::string& name, const TokenHeader& header) {
+TokenFileEntry entry_of(const std::string& name, const TokenHeader& header) {
   return {.file = name,
           .tokens = header.token_count,
           .documents = header.document_count,
@@ -16,10 +16,10 @@ ShardEntry entry_of(const std::string& name, const TokenHeader& header) {
 
 }  // namespace
 
-ShardBuilder::ShardBuilder(const Tokenizer& tokenizer)
+TokenFileBuilder::TokenFileBuilder(const Tokenizer& tokenizer)
     : tokenizer_(tokenizer), token_bytes_(token_bytes_for(tokenizer.vocabulary)) {}
 
-void ShardBuilder::append(std::span<const std::uint32_t> ids) {
+void TokenFileBuilder::append(std::span<const std::uint32_t> ids) {
   for (const std::uint32_t id : ids) {
     if (chunks_.empty() || chunks_.back().size() == kTokenChunkBytes) {
       chunks_.emplace_back();
@@ -32,12 +32,13 @@ void ShardBuilder::append(std::span<const std::uint32_t> ids) {
   token_count_ += static_cast<std::int64_t>(ids.size());
 }
 
-void ShardBuilder::end_document() {
+void TokenFileBuilder::end_document() {
   append({&tokenizer_.document_end, 1});
   ++document_count_;
 }
 
-Result<ShardEntry> ShardBuilder::write(const fs::path& folder, const std::string& name) const {
+Result<TokenFileEntry> TokenFileBuilder::write(const fs::path& folder,
+                                               const std::string& name) const {
   std::vector<std::uint8_t> table(4 * chunks_.size());
   for (std::size_t i = 0; i < chunks_.size(); ++i)
     store_little(table.data() + 4 * i, crc32_of(chunks_[i]), 4);
@@ -68,8 +69,8 @@ Result<ShardEntry> ShardBuilder::write(const fs::path& folder, const std::string
                .subject = draft.string()};
 }
 
-Result<ShardEntry> finished_shard(const fs::path& folder, const std::string& name,
-                                  const Tokenizer& tokenizer) {
+Result<TokenFileEntry> finished_token_file(const fs::path& folder, const std::string& name,
+                                           const Tokenizer& tokenizer) {
   const auto path = folder / name;
   const auto file = DataFile::open(path);
   if (!file) return file.error();
