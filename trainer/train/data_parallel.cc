@@ -163,14 +163,14 @@ class TreeReplicas final : public Replicas {
   void backward(const at::Tensor& loss, double factor, bool) override {
     if (loss.requires_grad()) (loss * factor).backward();
   }
-  ShardTree* tree() override { return &*tree_; }
+  LogicalShardTree* tree() override { return &*tree_; }
   void finish_gradients() override { tree_->sum(comm_); }
   double clip(double norm_max) override { return clip_gradients_exactly(gradients(), norm_max); }
-  void clear() override {}  // each shard begins with zeros anyway
+  void clear() override {}  // each logical shard begins with zeros anyway
 
  private:
   Communicator& comm_;
-  std::optional<ShardTree> tree_;
+  std::optional<LogicalShardTree> tree_;
 };
 
 at::ScalarType type_of(Precision precision) {
@@ -217,7 +217,7 @@ class ShardedReplicas final : public DataParallel {
     zero_.end_pass();
   }
   void end_forward() override { zero_.end_forward(); }
-  ShardTree* tree() override { return zero_.shard_tree(); }
+  LogicalShardTree* tree() override { return zero_.tree(); }
   void finish_gradients() override { zero_.finish_gradients(); }
   bool unscale(double scale) override { return zero_.unscale(scale); }
   double clip(double norm_max) override { return zero_.clip(norm_max); }

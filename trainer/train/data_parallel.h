@@ -9,8 +9,8 @@
 
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/comm/communicator.h"
+#include "trainer/train/logical_shard_tree.h"
 #include "trainer/train/plan.h"
-#include "trainer/train/shard_tree.h"
 #include "trainer/watch/phase_clock.h"
 #include "trainer/workload/model.h"
 
@@ -35,7 +35,7 @@ class DataParallel {
   /// In place of it, where none follows.
   virtual void end_forward() {}
   /// Where the gradients of logical shards are added up; null unless the plan is deterministic.
-  virtual ShardTree* tree() { return nullptr; }
+  virtual LogicalShardTree* tree() { return nullptr; }
 
   // Collective, after the last pass, in this order.
   virtual void finish_gradients() = 0;

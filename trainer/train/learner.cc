@@ -56,7 +56,7 @@ void Learner::pass(const Batch& batch, std::int64_t first_sample, std::int64_t w
   const double scale = plan_.precision == Precision::fp16 ? loss_scale_.scale : 1.0;
   const double factor = scale / static_cast<double>(weight_of_step);
   if (auto* const tree = parallel_->tree()) {
-    pass_by_shards(*tree, batch, first_sample, factor);
+    pass_by_logical_shards(*tree, batch, first_sample, factor);
   } else {
     pass_whole(batch, first_sample, factor);
   }
@@ -76,24 +76,24 @@ PassSums Learner::forward(const Batch& batch, std::int64_t first_sample) {
   return model_->pass(batch, first_sample);
 }
 
-void Learner::pass_by_shards(ShardTree& tree, const Batch& batch, std::int64_t first_sample,
-                             double factor) {
+void Learner::pass_by_logical_shards(LogicalShardTree& tree, const Batch& batch,
+                                     std::int64_t first_sample, double factor) {
   const std::int64_t rows = plan_.batch_size / plan_.logical_shards;
-  const std::int64_t shards = plan_.micro_batch / rows;
-  const std::int64_t first = first_shard(shards);
-  for (std::int64_t shard = 0; shard < shards; ++shard) {
+  const std::int64_t logical_shards = plan_.micro_batch / rows;
+  const std::int64_t first = first_logical_shard(logical_shards);
+  for (std::int64_t index = 0; index < logical_shards; ++index) {
     tree.clear();
     parallel_->begin_pass(/*is_last=*/false);
-    const auto sums = forward(samples_of(batch, shard * rows, rows), first_sample + shard * rows);
+    const auto sums = forward(samples_of(batch, index * rows, rows), first_sample + index * rows);
     parallel_->backward(sums.loss, factor, /*is_last=*/false);
-    tree.add_shard();
-    add_sums(first + shard, sums);
+    tree.add_logical_shard();
+    add_sums(first + index, sums);
   }
 }
 
 /// Of the pass that comes next, by its place in the batch.
-std::int64_t Learner::first_shard(std::int64_t shards_of_pass) const {
-  return (comm_.rank() * plan_.accumulation + passes_done_) * shards_of_pass;
+std::int64_t Learner::first_logical_shard(std::int64_t logical_shards_of_pass) const {
+  return (comm_.rank() * plan_.accumulation + passes_done_) * logical_shards_of_pass;
 }
 
 void Learner::add_sums(std::int64_t slot, const PassSums& sums) {
@@ -111,13 +111,13 @@ void Learner::measure(const Batch& batch) {
   const bool is_deterministic = plan_.logical_shards > 0;
   const std::int64_t rows =
       is_deterministic ? plan_.batch_size / plan_.logical_shards : plan_.micro_batch;
-  const std::int64_t shards = plan_.micro_batch / rows;
-  const std::int64_t first = is_deterministic ? first_shard(shards) : 0;
-  for (std::int64_t shard = 0; shard < shards; ++shard) {
+  const std::int64_t logical_shards = plan_.micro_batch / rows;
+  const std::int64_t first = is_deterministic ? first_logical_shard(logical_shards) : 0;
+  for (std::int64_t index = 0; index < logical_shards; ++index) {
     parallel_->begin_pass(/*is_last=*/false);
-    const auto sums = model_->pass(samples_of(batch, shard * rows, rows), {});
+    const auto sums = model_->pass(samples_of(batch, index * rows, rows), {});
     parallel_->end_forward();
-    add_sums(first + shard, sums);
+    add_sums(first + index, sums);
   }
   passes_done_ = (passes_done_ + 1) % plan_.accumulation;
 }

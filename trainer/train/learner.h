@@ -70,10 +70,10 @@ class Learner {
 
  private:
   void pass_whole(const Batch& batch, std::int64_t first_sample, double factor);
-  void pass_by_shards(ShardTree& tree, const Batch& batch, std::int64_t first_sample,
-                      double factor);
+  void pass_by_logical_shards(LogicalShardTree& tree, const Batch& batch, std::int64_t first_sample,
+                              double factor);
   PassSums forward(const Batch& batch, std::int64_t first_sample);
-  std::int64_t first_shard(std::int64_t shards_of_pass) const;
+  std::int64_t first_logical_shard(std::int64_t logical_shards_of_pass) const;
   void add_sums(std::int64_t slot, const PassSums& sums);
   SampleSums sums_over_ranks(const at::Tensor& own);
   void check_gradients(UpdateOutcome& outcome);

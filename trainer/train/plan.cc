@@ -70,11 +70,11 @@ std::optional<ScheduleKind> schedule_kind_from(const std::string& name) {
   return std::nullopt;
 }
 
-std::string shards_rule(std::int64_t batch_size) {
+std::string logical_shards_rule(std::int64_t batch_size) {
   return "it must be a power of two that divides the batch, " + std::to_string(batch_size);
 }
 
-/// The same bits on any number of ranks need the same shards, and the same number of threads.
+/// The same bits on any number of ranks need the same logical shards and as many threads.
 void read_determinism(Reader& reader, int world_size, TrainPlan& plan) {
   const bool is_deterministic = reader.is_set("--deterministic");
   if (is_deterministic) {
@@ -82,10 +82,10 @@ void read_determinism(Reader& reader, int world_size, TrainPlan& plan) {
     plan.logical_shards = reader.whole(
         "--logical-shards", {std::to_string(largest), "computed: largest power of two up to 16"},
         {1, kCountMax});
-    const auto shards = static_cast<std::uint64_t>(plan.logical_shards);
-    if (!std::has_single_bit(shards) || plan.batch_size % plan.logical_shards != 0) {
+    const auto count = static_cast<std::uint64_t>(plan.logical_shards);
+    if (!std::has_single_bit(count) || plan.batch_size % plan.logical_shards != 0) {
       reader.fail("--logical-shards", std::to_string(plan.logical_shards),
-                  shards_rule(plan.batch_size));
+                  logical_shards_rule(plan.batch_size));
     }
     if (plan.logical_shards % (world_size * plan.accumulation) != 0) {
       reader.fail("--accumulation", std::to_string(plan.accumulation),

@@ -99,14 +99,14 @@ TEST(TrainPlan, a_batch_that_can_not_be_shared_out_is_refused_with_the_numbers) 
 }
 
 TEST(TrainPlan, deterministic_cuts_the_batch_into_a_power_of_two) {
-  const auto shards = [](const char* batch) {
+  const auto logical_shards = [](const char* batch) {
     const auto run =
         gpt2_run(flags_with({{"--deterministic", "true"}, {"--batch-size", batch}}), 1);
     return run ? run->plan.logical_shards : -1;
   };
-  EXPECT_EQ(shards("64"), 16);
-  EXPECT_EQ(shards("24"), 8);
-  EXPECT_EQ(shards("7"), 1);
+  EXPECT_EQ(logical_shards("64"), 16);
+  EXPECT_EQ(logical_shards("24"), 8);
+  EXPECT_EQ(logical_shards("7"), 1);
   const auto run = gpt2_run(flags_with({{"--deterministic", "true"}}), 4);
   ASSERT_TRUE(run);
   const TrainPlan* const plan = &run->plan;

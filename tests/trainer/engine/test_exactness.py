@@ -5,7 +5,7 @@ import itertools
 from engine import EngineTest
 
 SMALL = ("--layers", 2, "--width", 32, "--heads", 2, "--seq-len", 32, "--batch-size", 16)
-BY_SHARDS = (*SMALL, "--deterministic")
+BY_LOGICAL_SHARDS = (*SMALL, "--deterministic")
 
 
 class Exactness(EngineTest):
@@ -22,7 +22,7 @@ class Exactness(EngineTest):
             self.assertLess(abs(got[step] - loss) / loss, bound, f"{other.name}, step {step}: {got[step]}, not {loss}")
 
     def test_deterministic_ranks_and_passes_give_the_same_bits(self):
-        flags = (*BY_SHARDS, "--steps", 6, "--dropout", 0.1)
+        flags = (*BY_LOGICAL_SHARDS, "--steps", 6, "--dropout", 0.1)
         first = self.train_to("1x1", 1, *flags)
         for world_size, accumulation in itertools.product((1, 2, 4), (1, 2, 4)):
             if (world_size, accumulation) == (1, 1):
@@ -32,7 +32,7 @@ class Exactness(EngineTest):
             self.assert_same_bits(first, other, 6)
 
     def test_a_job_stops_on_4_ranks_goes_on_with_2_then_1_with_the_same_bits(self):
-        flags = (*BY_SHARDS, "--lr", 3e-3, "--warmup-steps", 0, "--schedule", "constant")
+        flags = (*BY_LOGICAL_SHARDS, "--lr", 3e-3, "--warmup-steps", 0, "--schedule", "constant")
         whole = self.train_to("whole", 1, *flags, "--steps", 9)
         parts = self.folder / "parts"
         for world_size, steps in ((4, 3), (2, 6), (1, 9)):
@@ -79,14 +79,14 @@ class Exactness(EngineTest):
             "trainer: step 1, samples 0 and following: every target is the token 35 of --ignore-token",
         )
 
-    def test_a_resumed_run_must_have_the_same_shards_batch_and_threads(self):
-        self.train(*BY_SHARDS, "--steps", 2)
+    def test_a_resumed_run_must_have_the_same_logical_shards_batch_and_threads(self):
+        self.train(*BY_LOGICAL_SHARDS, "--steps", 2)
         for flags, cause in (
             (("--logical-shards", 8), "--logical-shards is 8, the checkpoint step 2"),
             (("--threads", 2), "--threads is 2, the checkpoint step 2"),
             (("--batch-size", 32), "--batch-size is 32, the checkpoint step 2"),
         ):
-            _, err = self.train(*BY_SHARDS, "--steps", 4, "--resume", *flags, code=78)
+            _, err = self.train(*BY_LOGICAL_SHARDS, "--steps", 4, "--resume", *flags, code=78)
             self.assertIn(cause, self.cause(err))
         _, err = self.train(*SMALL, "--steps", 4, "--resume", code=78)
         self.assertIn("--logical-shards is 0, the checkpoint step 2", self.cause(err))

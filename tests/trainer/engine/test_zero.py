@@ -6,7 +6,7 @@ import signal
 from engine import EngineTest, tensors_of
 
 SMALL = ("--layers", 2, "--width", 64, "--heads", 2, "--seq-len", 32, "--batch-size", 16)
-BY_SHARDS = (*SMALL, "--deterministic", "--ema", 0.9, "--lr", 3e-3, "--warmup-steps", 0, "--schedule", "constant")
+BY_LOGICAL_SHARDS = (*SMALL, "--deterministic", "--ema", 0.9, "--lr", 3e-3, "--warmup-steps", 0, "--schedule", "constant")
 LAW = {0: 2, 1: 2, 2: 2, 3: 3}
 
 
@@ -19,11 +19,11 @@ class Zero(EngineTest):
 
     def test_a_job_changes_stage_and_ranks_on_the_way_with_the_same_bits(self):
         whole, parts = self.folder / "whole", self.folder / "parts"
-        self.train(*BY_SHARDS, "--steps", 6, "--out", whole)
+        self.train(*BY_LOGICAL_SHARDS, "--steps", 6, "--out", whole)
         walk = ((3, 2, 2), (1, 4, 3), (0, 1, 4), (2, 2, 5), (3, 4, 6))
         for stage, ranks, steps in walk:
             resume = () if steps == 2 else ("--resume",)
-            self.train_ranks(ranks, *BY_SHARDS, "--zero", stage, "--steps", steps, "--out", parts, *resume)
+            self.train_ranks(ranks, *BY_LOGICAL_SHARDS, "--zero", stage, "--steps", steps, "--out", parts, *resume)
         self.assert_same_bits(whole, parts, 6)
 
     def test_each_stage_moves_and_learns_as_it_should(self):
@@ -39,9 +39,9 @@ class Zero(EngineTest):
             self.assertEqual(f"zero {stage} on 2 ranks | state " in printed, stage > 0)
 
     def test_a_killed_job_goes_on_with_the_same_bits(self):
-        flags = (*BY_SHARDS, "--zero", 3, "--zero-persist", 0, "--save-every", 2)
+        flags = (*BY_LOGICAL_SHARDS, "--zero", 3, "--zero-persist", 0, "--save-every", 2)
         whole, killed = self.folder / "whole", self.folder / "killed"
-        self.train(*BY_SHARDS, "--steps", 8, "--out", whole)
+        self.train(*BY_LOGICAL_SHARDS, "--steps", 8, "--out", whole)
         endless = (*flags, "--steps", 1_000_000, "--out", killed)
         ranks = [self.start(*endless, rank=rank, world_size=2) for rank in (0, 1)]
         for line in ranks[0].stdout:
@@ -56,7 +56,7 @@ class Zero(EngineTest):
         last = max(int(path.name[5:]) for path in killed.glob("step-*"))
         steps = last + 2
         if steps != 8:
-            self.train(*BY_SHARDS, "--steps", steps, "--out", self.folder / "again")
+            self.train(*BY_LOGICAL_SHARDS, "--steps", steps, "--out", self.folder / "again")
             whole = self.folder / "again"
         self.train_ranks(2, *flags, "--steps", steps, "--out", killed, "--resume")
         for stem in self.GROUPS:

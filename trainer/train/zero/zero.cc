@@ -82,7 +82,7 @@ void Zero::keep_gradients_in_tree() {
     for (std::size_t member = 0; member < unit.members().size(); ++member)
       unit.parameter(member).mutable_grad() = unit.whole_gradient(member);
   }
-  shard_tree_.emplace(buffer);
+  tree_.emplace(buffer);
 }
 
 void Zero::take_gradients_by_hooks() {
@@ -151,8 +151,8 @@ void Zero::end_forward() {
 }
 
 void Zero::finish_gradients() {
-  if (!shard_tree_) return;
-  shard_tree_->sum_own();
+  if (!tree_) return;
+  tree_->sum_own();
   for (std::size_t unit = 0; unit < units_.size(); ++unit) reduce(unit);
   for (; !reducing_.empty(); reducing_.pop_front()) units_[reducing_.front()].wait_reduced();
   for (auto& unit : units_) unit.end_pass();

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "trainer/checkpoint/training_state.h"
-#include "trainer/train/shard_tree.h"
+#include "trainer/train/logical_shard_tree.h"
 #include "trainer/train/zero/zero_schedule.h"
 #include "trainer/train/zero/zero_unit.h"
 #include "trainer/workload/block_hooks.h"
@@ -45,7 +45,7 @@ class Zero final : public BlockHooks {
   /// In place of end_pass() where no backward follows: sharded weights are let go.
   void end_forward();
   /// Where the gradients of logical shards are added up; null unless deterministic.
-  ShardTree* shard_tree() { return shard_tree_ ? &*shard_tree_ : nullptr; }
+  LogicalShardTree* tree() { return tree_ ? &*tree_ : nullptr; }
 
   /// Collective, after the last pass: each rank has the sum of its shards.
   void finish_gradients();
@@ -85,7 +85,7 @@ class Zero final : public BlockHooks {
   std::vector<ZeroUnit> units_;
   std::vector<ZeroStep> steps_;
   std::vector<at::Tensor> frozen_;
-  std::optional<ShardTree> shard_tree_;
+  std::optional<LogicalShardTree> tree_;
   std::size_t next_step_ = 0;
   bool is_last_pass_ = false;
   std::deque<std::size_t> reducing_;  // units, the oldest first

@@ -1,4 +1,4 @@
-#include "trainer/train/shard_tree.h"
+#include "trainer/train/logical_shard_tree.h"
 
 #include <torch/torch.h>
 
@@ -6,7 +6,7 @@
 
 namespace tj::trainer {
 
-ShardTree::ShardTree(const std::vector<at::Tensor>& parameters) {
+LogicalShardTree::LogicalShardTree(const std::vector<at::Tensor>& parameters) {
   std::int64_t size = 0;
   for (const auto& parameter : parameters) size += parameter.numel();
   buffer_.push_back(torch::zeros({size}, parameters.front().options().requires_grad(false)));
@@ -18,14 +18,14 @@ ShardTree::ShardTree(const std::vector<at::Tensor>& parameters) {
   }
 }
 
-ShardTree::ShardTree(const at::Tensor& buffer) : buffer_{buffer} {}
+LogicalShardTree::LogicalShardTree(const at::Tensor& buffer) : buffer_{buffer} {}
 
-ShardTree::~ShardTree() = default;
-ShardTree::ShardTree(ShardTree&&) noexcept = default;
+LogicalShardTree::~LogicalShardTree() = default;
+LogicalShardTree::LogicalShardTree(LogicalShardTree&&) noexcept = default;
 
-void ShardTree::clear() { buffer_[0].zero_(); }
+void LogicalShardTree::clear() { buffer_[0].zero_(); }
 
-at::Tensor& ShardTree::at_level(std::size_t level) {
+at::Tensor& LogicalShardTree::at_level(std::size_t level) {
   if (level == subtrees_.size()) {
     subtrees_.push_back(torch::empty_like(buffer_[0]));
     is_full_.push_back(false);
@@ -33,7 +33,7 @@ at::Tensor& ShardTree::at_level(std::size_t level) {
   return subtrees_[level];
 }
 
-void ShardTree::add_shard() {
+void LogicalShardTree::add_logical_shard() {
   // As a binary counter: two subtrees of one level become one of the next.
   std::size_t level = 0;
   at_level(0);
@@ -45,13 +45,14 @@ void ShardTree::add_shard() {
   is_full_[level] = true;
 }
 
-void ShardTree::sum(Communicator& communicator) {
+void LogicalShardTree::sum(Communicator& communicator) {
   sum_own();
   tree_all_reduce(communicator, buffer_[0]);
 }
 
-void ShardTree::sum_own() {
-  TORCH_CHECK(std::ranges::count(is_full_, true) == 1, "a power of two of shards makes one tree");
+void LogicalShardTree::sum_own() {
+  TORCH_CHECK(std::ranges::count(is_full_, true) == 1,
+              "a power of two of logical shards makes one tree");
   const auto root = static_cast<std::size_t>(std::ranges::find(is_full_, true) - is_full_.begin());
   buffer_[0].copy_(subtrees_[root]);
   is_full_[root] = false;
