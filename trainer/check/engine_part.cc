@@ -137,7 +137,8 @@ int run_check_engine() {
     return fail(peer_lost(lost), env);
   } catch (const std::exception& failure) {
     return fail(
-        {.exit_code = exit_code::kInternal, .reason = "Internal", .message = failure.what()}, env);
+        {.exit_code = exit_code::kInternal, .reason = "Internal", .message = cause_of(failure)},
+        env);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <functional>
 #include <limits>
 
+#include "trainer/comm/lost_peer.h"
 #include "trainer/comm/tree_all_reduce.h"
 #include "trainer/values/failure.h"
 
@@ -179,12 +180,9 @@ class C10dCommunicator final : public Communicator {
                                          [this, elements] { count(elements, sizeof(float), 2); });
   }
 
-  void check_peers(const std::string& what) override {
-    // Gloo throws plain texts; all of them carry its source path. NCCL's carry its name.
-    const bool is_of_network =
-        what.find("gloo/") != std::string::npos || what.find("NCCL") != std::string::npos;
-    if (!is_of_network) return;
-    throw PeerLostError(peers_.describe_failure(what, options_.clock->seen()));
+  void check_peers(const std::exception& failure) override {
+    if (!means_lost_peer(failure)) return;
+    throw PeerLostError(peers_.describe_failure(cause_of(failure), options_.clock->seen()));
   }
 
   void finish() noexcept override { peers_.part(); }
@@ -289,7 +287,7 @@ class C10dCommunicator final : public Communicator {
     try {
       return start();
     } catch (const std::exception& failure) {
-      check_peers(failure.what());
+      check_peers(failure);
       throw;
     }
   }

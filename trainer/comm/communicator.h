@@ -2,6 +2,7 @@
 // else. Real classes: SingleCommunicator (one rank), C10dCommunicator (several).
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -66,9 +67,9 @@ class Communicator {
   virtual std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>& parameters,
                                                     std::span<const std::string> names,
                                                     bool leaves_unused) = 0;
-  /// Throws PeerLostError, with the lost rank if knowable, when `what` is the text of a failed
-  /// collective (backward runs ours inside); returns otherwise.
-  virtual void check_peers(const std::string& what) = 0;
+  /// Throws PeerLostError, with the lost rank if knowable, when a collective (backward runs ours
+  /// inside) has thrown `failure` because another rank is gone; returns otherwise.
+  virtual void check_peers(const std::exception& failure) = 0;
   /// The end of all communication: returns once no rank needs this one any more, or after a bound.
   virtual void finish() noexcept = 0;
 };

@@ -76,7 +76,7 @@ class Meeting {
       return connect();
     } catch (const std::exception& failure) {
       const auto unmet_others =
-          unmet("the others, master " + master_text() + ": " + first_line(failure.what()));
+          unmet("the others, master " + master_text() + ": " + cause_of(failure));
       return have_all_come_ ? told(unmet_others) : unmet_others;
     }
   }
@@ -147,7 +147,6 @@ class Meeting {
   }
 
   bool has_gpu() const { return accelerator_.plugin != nullptr; }
-  static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
   std::string master_text() const {
     return env_.master_addr + ":" + std::to_string(env_.master_port);
   }

@@ -42,7 +42,7 @@ class SingleCommunicator final : public Communicator {
                                             std::span<const std::string>, bool) override {
     return std::make_unique<NoSync>();
   }
-  void check_peers(const std::string&) override {}
+  void check_peers(const std::exception&) override {}
   void finish() noexcept override {}
 };
 

@@ -121,7 +121,7 @@ class OverlappedReplicas final : public Replicas {
       if (watch_) watched.emplace(*watch_, is_last);
       scaled.backward();
     } catch (const std::exception& failure) {
-      comm_.check_peers(failure.what());
+      comm_.check_peers(failure);
       throw;
     }
   }

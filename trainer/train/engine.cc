@@ -139,10 +139,9 @@ Result<Accelerator> accelerator_for(const TrainPlan& plan, const ProcessEnv& env
                            .place = {.plugin = default_nccl_plugin(), .libtorch = TORCH_VERSION}});
 }
 
-/// What a library threw. Of torch's texts the first line is the cause, the rest a stack.
+/// What a library threw.
 Failure thrown(const std::exception& exception, const TrainPlan& plan) {
-  std::string what = exception.what();
-  what = what.substr(0, what.find('\n'));
+  const std::string what = cause_of(exception);
   const bool is_memory = dynamic_cast<const std::bad_alloc*>(&exception) != nullptr ||
                          what.find("can't allocate memory") != std::string::npos ||
                          what.find("out of memory") != std::string::npos;

@@ -1,6 +1,7 @@
 // How a run of the trainer ends other than well: the exit code, the reason for machines and the
 // sentence for people.
 #pragma once
+#include <exception>
 #include <stdexcept>
 #include <string>
 
@@ -36,6 +37,12 @@ inline Failure bad_data(const BadDataError& bad) {
   return {.exit_code = bad.is_lost ? exit_code::kInputOutput : exit_code::kBadData,
           .reason = bad.is_lost ? "DataLost" : "BadData",
           .message = bad.what()};
+}
+
+/// What was thrown, in one line: of torch's texts the first is the cause, the rest a stack.
+inline std::string cause_of(const std::exception& thrown) {
+  const std::string what = thrown.what();
+  return what.substr(0, what.find('\n'));
 }
 
 /// A flag, a variable or a document of the user's is wrong.

@@ -102,7 +102,7 @@ class ThreadRank final : public Communicator {
     TORCH_CHECK(world_size() == 1, "the Reducer needs a process group");
     return make_single_communicator()->synchronise({}, {}, leaves_unused);
   }
-  void check_peers(const std::string&) override {}
+  void check_peers(const std::exception&) override {}
   void finish() noexcept override {}
 
  private:

@@ -13,6 +13,7 @@
 
 #include "trainer/comm/c10d_communicator.h"
 #include "trainer/launch/host.h"
+#include "trainer/values/failure.h"
 #include "trainer/values/process_env.h"
 #include "trainer/workload/initial_tensor.h"
 
@@ -28,8 +29,7 @@ void probe(const std::string& what, const at::Tensor& expected,
   try {
     say(at::equal(collective(), expected), what, "the values of one rank");
   } catch (const std::exception& failure) {
-    const std::string text = failure.what();
-    say(false, what, text.substr(0, text.find('\n')));
+    say(false, what, cause_of(failure));
   }
 }
 
@@ -89,8 +89,7 @@ int run() {
     const auto communicator = join_alone(*accelerator, clock);
     probe_all(*communicator, device_of(accelerator->gpu()));
   } catch (const std::exception& failure) {
-    const std::string text = failure.what();
-    say(false, "the communicator", text.substr(0, text.find('\n')));
+    say(false, "the communicator", cause_of(failure));
   }
   return 0;
 }
