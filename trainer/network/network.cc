@@ -121,6 +121,11 @@ NetworkChoice choose_network(const NetworkFacts& facts, const EnvLookup& lookup)
   if (all_dead && !own_disable && !own_hcas)
     chooser.set("NCCL_IB_DISABLE", "1", "adapters are there, none of them active");
   chooser.set("NCCL_DEBUG", "WARN", "a failure of NCCL should say its cause");
+  // torch's ProcessGroupNCCL has a thread that aborts the process, without last words, once its
+  // own watchdog thread has not moved for TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC (8 minutes): a call of
+  // CUDA that takes long where a limit of ours allows it. On by default (ProcessGroupNCCL.cpp,
+  // HeartbeatMonitor: torch 2.11).
+  chooser.set("TORCH_NCCL_ENABLE_MONITORING", "0", "the watchdog judges hangs, by its limits");
 
   NetworkChoice& choice = chooser.choice;
   choice.transport = takes_fabric || (own_hcas && !is_forbidden) ? kVerbs : kEthernet;
