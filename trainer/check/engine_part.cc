@@ -124,6 +124,7 @@ int run_check_engine() {
   const auto accelerator =
       find_accelerator({.visible_gpus = visible_gpus(process_env),
                         .local_rank = env.local_rank,
+                        .local_world_size = env.local_world_size,
                         .place = {.plugin = default_nccl_plugin(), .libtorch = TORCH_VERSION}});
   if (!accelerator) return fail(bad_config(accelerator.error()), env);
   try {

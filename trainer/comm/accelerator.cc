@@ -13,6 +13,18 @@ std::string visible(int gpus) {
   return gpus == 1 ? "a GPU is visible" : std::to_string(gpus) + " GPUs are visible";
 }
 
+/// Of one GPU nobody can tell here: some launchers show each process only its own. Ranks that share
+/// it are found when they meet (Peers::describe_shared_gpu).
+bool are_too_few(int gpus, int local_world_size) { return gpus > 1 && local_world_size > gpus; }
+
+Error too_few(int gpus, int local_world_size) {
+  return {.code = Code::invalid,
+          .message = "is " + std::to_string(local_world_size) + " where " + visible(gpus) +
+                     "; NCCL needs a GPU for each rank: at most " + std::to_string(gpus) +
+                     " ranks (trainer launch --nproc), or --device cpu",
+          .subject = "LOCAL_WORLD_SIZE"};
+}
+
 }  // namespace
 
 std::optional<DeviceChoice> device_choice_from(std::string_view word) {
@@ -31,20 +43,14 @@ Result<Accelerator> find_accelerator(const AcceleratorRequest& request) {
   };
   if (request.choice == DeviceChoice::cpu) return Accelerator{.text = "--device cpu"};
   if (gpus == 0) return none("no GPU is visible");
-  // Some launchers show each process only its own.
-  const int device = gpus == 1 ? 0 : request.local_rank;
-  if (device >= gpus) {
-    return Error{.code = Code::invalid,
-                 .message = "is " + std::to_string(device) + " where " + visible(gpus) +
-                            "; each process needs a GPU of its own, or --device cpu",
-                 .subject = "LOCAL_RANK"};
-  }
+  if (are_too_few(gpus, request.local_world_size)) return too_few(gpus, request.local_world_size);
   const auto plugin = load_nccl_plugin(request.place);
   if (!plugin) return none(visible(gpus) + ", but " + plugin.error().message);
-  NcclText text;
-  if (!(*plugin)->use_device(device, &text))
+  const int device = gpus == 1 ? 0 : request.local_rank;
+  NcclText text, card;
+  if (!(*plugin)->use_device(device, &text, &card))
     return none(visible(gpus) + ", but it can't be used: " + text.bytes);
-  return Accelerator{.plugin = *plugin, .device = device, .text = text.bytes};
+  return Accelerator{.plugin = *plugin, .device = device, .text = text.bytes, .card = card.bytes};
 }
 
 }  // namespace tj::trainer

@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -69,6 +71,7 @@ void Peers::introduce(const Introduction& self) {
                                 {"device", with_invalid_utf8_replaced(self.device)},
                                 {"transport", self.transport},
                                 {"why", with_invalid_utf8_replaced(self.why)},
+                                {"card", self.card},
                                 {"pid", ::getpid()}};
   store_->set("peer/" + std::to_string(rank_), bytes_of(words.dump()));
 }
@@ -82,6 +85,7 @@ void Peers::learn() {
                       .device = document.at("device").get<std::string>(),
                       .transport = document.at("transport").get<std::string>(),
                       .why = document.at("why").get<std::string>(),
+                      .card = document.at("card").get<std::string>(),
                       .pid = document.at("pid").get<int>()});
   }
 }
@@ -109,6 +113,22 @@ std::string Peers::describe_differences() const {
            "; NCCL_IB_DISABLE=1 on all lets all use Ethernet";
   }
   return "";
+}
+
+std::string Peers::describe_shared_gpu() const {
+  std::map<std::string, std::vector<int>> ranks_by_card;
+  for (int rank = 0; rank < world_size_; ++rank) {
+    const auto& card = peers_[static_cast<std::size_t>(rank)].card;
+    if (!card.empty()) ranks_by_card[card].push_back(rank);
+  }
+  const auto shared =
+      std::ranges::find_if(ranks_by_card, [](const auto& card) { return card.second.size() > 1; });
+  if (shared == ranks_by_card.end()) return "";
+  std::string text;
+  for (const int rank : shared->second) text += (text.empty() ? "" : " and ") + named(rank);
+  return text + " have one GPU between them, " + shared->first +
+         "; NCCL needs one for each rank: a smaller LOCAL_WORLD_SIZE (trainer launch --nproc), "
+         "other CUDA_VISIBLE_DEVICES, or --device cpu";
 }
 
 std::optional<int> Peers::find_lost(const std::string& cause) const {

@@ -27,6 +27,7 @@ class Peers {
     std::string device;     // "cuda" or "cpu"
     std::string transport;  // of NCCL: kEthernet or kVerbs of network.h; empty on a CPU
     std::string why;        // of the device, in words
+    std::string card;       // equal for ranks on the same GPU; empty on a CPU
   };
   void introduce(const Introduction& self);
   /// Reads what the others have published; all must have introduced themselves.
@@ -35,6 +36,9 @@ class Peers {
   /// In what the ranks differ though they must not: empty, or a sentence that names them all. The
   /// same on every rank.
   std::string describe_differences() const;
+  /// Who would share a GPU, which NCCL does not allow: empty, or a sentence that names them. The
+  /// same on every rank.
+  std::string describe_shared_gpu() const;
 
   std::string named(int rank) const;
   /// "rank 2 on node b was lost, in phase step after step 12: connection closed by peer", after a
@@ -54,6 +58,7 @@ class Peers {
     std::string device;
     std::string transport;
     std::string why;
+    std::string card;
     int pid = 0;
   };
   PeerFailure describe_lost(const std::string& cause, const Seen& seen) const;

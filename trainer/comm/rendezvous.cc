@@ -105,15 +105,18 @@ class Meeting {
                        .address = facts_.address,
                        .device = has_gpu() ? "cuda" : "cpu",
                        .transport = has_gpu() ? network_.transport : "",
-                       .why = accelerator_.text});
+                       .why = accelerator_.text,
+                       .card = accelerator_.card});
   }
 
   std::optional<Failure> compare_ranks() {
     const auto difference = peers_->describe_differences();
-    if (difference.empty()) return std::nullopt;
+    const auto shared = peers_->describe_shared_gpu();
+    if (difference.empty() && shared.empty()) return std::nullopt;
     peers_->part();  // all have read it before rank 0 takes the store away
-    return Failure{
-        .exit_code = exit_code::kBadConfig, .reason = "RanksDiffer", .message = difference};
+    return Failure{.exit_code = exit_code::kBadConfig,
+                   .reason = difference.empty() ? "SharedGpu" : "RanksDiffer",
+                   .message = difference.empty() ? shared : difference};
   }
 
   /// NCCL reads them when it starts, in connect().

@@ -136,6 +136,7 @@ Result<Accelerator> accelerator_for(const TrainPlan& plan, const ProcessEnv& env
   return find_accelerator({.choice = plan.device,
                            .visible_gpus = visible_gpus(process_env),
                            .local_rank = env.local_rank,
+                           .local_world_size = env.local_world_size,
                            .place = {.plugin = default_nccl_plugin(), .libtorch = TORCH_VERSION}});
 }
 

@@ -21,6 +21,7 @@ TEST(Accelerator, each_process_takes_the_gpu_of_its_local_rank) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->gpu(), 3);
   EXPECT_EQ(found->text, "Fake 3000, NCCL 2.28.9");
+  EXPECT_EQ(found->card, "GPU-3");
 }
 
 TEST(Accelerator, a_process_that_is_shown_one_gpu_takes_that) {
@@ -70,12 +71,16 @@ TEST(Accelerator, who_asks_for_the_cpu_gets_it) {
   EXPECT_EQ(found->text, "--device cpu");
 }
 
-TEST(Accelerator, more_processes_than_gpus_are_refused) {
-  const auto found = find_accelerator(request(automatic, 2, 2));
-  ASSERT_FALSE(found);
-  EXPECT_EQ(describe(found.error()),
-            "LOCAL_RANK: is 2 where 2 GPUs are visible; each process needs a GPU of its own, or "
-            "--device cpu");
+TEST(Accelerator, more_ranks_than_gpus_are_refused_on_each_rank) {
+  for (const int local_rank : {0, 2}) {
+    auto asked = request(automatic, 2, local_rank);
+    asked.local_world_size = 3;
+    const auto found = find_accelerator(asked);
+    ASSERT_FALSE(found);
+    EXPECT_EQ(describe(found.error()),
+              "LOCAL_WORLD_SIZE: is 3 where 2 GPUs are visible; NCCL needs a GPU for each rank: at "
+              "most 2 ranks (trainer launch --nproc), or --device cpu");
+  }
 }
 
 }  // namespace

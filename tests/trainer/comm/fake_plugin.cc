@@ -6,9 +6,10 @@
 
 namespace {
 
-bool use_device(int index, tj::trainer::NcclText* text) {
+bool use_device(int index, tj::trainer::NcclText* text, tj::trainer::NcclText* card) {
   std::snprintf(text->bytes, sizeof text->bytes, "%s",
                 index == 1 ? "out of memory" : "Fake 3000, NCCL 2.28.9");
+  std::snprintf(card->bytes, sizeof card->bytes, "GPU-%d", index);
   return index != 1;
 }
 

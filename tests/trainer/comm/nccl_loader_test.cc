@@ -18,9 +18,10 @@ NcclPlace place_of(const std::string& name) {
 TEST(NcclLoader, one_of_our_version_is_loaded) {
   const auto plugin = load_nccl_plugin(place_of("libfake_good.so"));
   ASSERT_TRUE(plugin) << describe(plugin.error());
-  NcclText text;
-  EXPECT_TRUE((*plugin)->use_device(0, &text));
+  NcclText text, card;
+  EXPECT_TRUE((*plugin)->use_device(0, &text, &card));
   EXPECT_STREQ(text.bytes, "Fake 3000, NCCL 2.28.9");
+  EXPECT_STREQ(card.bytes, "GPU-0");
   EXPECT_EQ((*plugin)->progress(nullptr).begun, 8);
 }
 
@@ -49,7 +50,7 @@ TEST(NcclLoader, both_versions_of_another_interface_are_named) {
   ASSERT_FALSE(plugin);
   EXPECT_EQ(plugin.error().code, Code::invalid);
   EXPECT_EQ(plugin.error().message, TJ_FAKE_PLUGINS
-            "/libfake_abi.so has interface 7, this program has 2; both must come from one build");
+            "/libfake_abi.so has interface 7, this program has 3; both must come from one build");
 }
 
 TEST(NcclLoader, both_versions_of_another_libtorch_are_named) {

@@ -49,5 +49,31 @@ TEST(Peers, know_no_more_than_that_rank_0_is_lost_when_its_store_closed_without_
             "rank 0 on node a was lost, in phase step after step 12, and the store with it");
 }
 
+/// What ranks 0, 1, ... with these cards say of them.
+std::string shared_gpu(const std::vector<std::string>& cards) {
+  const auto store = c10::make_intrusive<ClosableStore>();
+  const int count = static_cast<int>(cards.size());
+  std::vector<Peers> ranks;
+  for (int rank = 0; rank < count; ++rank) {
+    ranks.emplace_back(store, rank, count, std::make_shared<KnownPeerFailure>(rank, count));
+    ranks.back().introduce({.node = "a", .card = cards[static_cast<std::size_t>(rank)]});
+  }
+  ranks.back().learn();
+  return ranks.back().describe_shared_gpu();
+}
+
+TEST(Peers, that_share_a_gpu_are_named) {
+  EXPECT_EQ(
+      shared_gpu({"GPU-1", "GPU-2", "GPU-1"}),
+      "rank 0 on node a and rank 2 on node a have one GPU between them, GPU-1; NCCL needs one "
+      "for each rank: a smaller LOCAL_WORLD_SIZE (trainer launch --nproc), other "
+      "CUDA_VISIBLE_DEVICES, or --device cpu");
+}
+
+TEST(Peers, on_cpus_or_gpus_of_their_own_share_none) {
+  EXPECT_EQ(shared_gpu({"", ""}), "");
+  EXPECT_EQ(shared_gpu({"GPU-1", "GPU-2"}), "");
+}
+
 }  // namespace
 }  // namespace tj::trainer

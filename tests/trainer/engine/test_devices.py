@@ -69,25 +69,37 @@ class Devices(EngineTest):
         _, err = self.train(*SMALL, "--device", "gpu", code=78)
         self.assertIn('--device: is "gpu"; it must be auto, cpu or cuda', self.cause(err))
 
-    def test_a_rank_without_a_gpu_of_its_own_ends_all(self):
+    def test_more_ranks_than_gpus_end_with_both_numbers(self):
         started = [self.start(*SMALL, "--batch-size", 3, rank=rank, world_size=3, environment={
             "CUDA_VISIBLE_DEVICES": "0,1", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "3"}) for rank in range(3)]
         for process in started:
             _, err = self.finish(process, 78)
-            self.assertRegex(self.cause(err), r"rank 2( on node \S+)?: LOCAL_RANK: is 2 where 2 GPUs are visible; "
-                             "each process needs a GPU of its own")
+            self.assertIn("LOCAL_WORLD_SIZE: is 3 where 2 GPUs are visible; NCCL needs a GPU for each rank: at most 2 "
+                          "ranks (trainer launch --nproc), or --device cpu", self.cause(err))
+
+    def start_with_fake_gpu(self, rank, node):
+        """It finds a plug-in that believes in a GPU; it is never asked to compute on it."""
+        folder = self.folder / "bin"
+        if not folder.exists():
+            folder.mkdir()
+            shutil.copy(ENGINE, folder)
+            shutil.copy(FAKE_PLUGIN, folder / "libtrainer_nccl.so")
+            (folder / "libtorch_cuda.so").symlink_to("/lib/x86_64-linux-gnu/libc.so.6")
+        with unittest.mock.patch("engine.ENGINE", str(folder / pathlib.Path(ENGINE).name)):
+            return self.start(*SMALL, rank=rank, world_size=2, environment={
+                "NODE_NAME": node, "CUDA_VISIBLE_DEVICES": "0", "LD_LIBRARY_PATH": str(folder)})
+
+    def test_ranks_that_share_a_gpu_end_before_nccl_starts(self):
+        started = [self.start_with_fake_gpu(rank, "node-a") for rank in (0, 1)]
+        for process in started:
+            _, err = self.finish(process, 78)
+            self.assertIn("rank 0 on node node-a and rank 1 on node node-a have one GPU between them, GPU-0; NCCL needs one "
+                          "for each rank: a smaller LOCAL_WORLD_SIZE (trainer launch --nproc), other "
+                          "CUDA_VISIBLE_DEVICES, or --device cpu", self.cause(err))
 
     def test_ranks_that_differ_in_their_device_end_with_the_difference(self):
-        """Rank 1 finds a plug-in that believes in a GPU; it is never asked to compute on it."""
-        folder = self.folder / "bin"
-        folder.mkdir()
-        engine = shutil.copy(ENGINE, folder)
-        shutil.copy(FAKE_PLUGIN, folder / "libtrainer_nccl.so")
-        (folder / "libtorch_cuda.so").symlink_to("/lib/x86_64-linux-gnu/libc.so.6")
         rank0 = self.start(*SMALL, rank=0, world_size=2, environment={"NODE_NAME": "node-a"})
-        with unittest.mock.patch("engine.ENGINE", str(engine)):
-            rank1 = self.start(*SMALL, rank=1, world_size=2, environment={
-                "NODE_NAME": "node-b", "CUDA_VISIBLE_DEVICES": "0", "LD_LIBRARY_PATH": str(folder)})
+        rank1 = self.start_with_fake_gpu(1, "node-b")
         for process in (rank0, rank1):
             _, err = self.finish(process, 78)
             self.assertIn("rank 0 on node node-a trains on cpu (no GPU is visible), but not rank 1 on node node-b; "

@@ -138,13 +138,13 @@ class Kit:
         shutil.rmtree(folder, ignore_errors=True)
         return folder
 
-    def train(self, name, *flags, ranks=1, device=None, out=None, environment=None):
+    def train(self, name, *flags, ranks=1, device=None, out=None, environment=None, code=0):
         """Trains with the kit's trainer; `device` is its own word."""
         command = [self.program("trainer"), "train", "--device", device or self.device, "--log-dir", "off", "--tensorboard",
                    "off", "--out", out or self.folder(name), *flags]
         if ranks > 1:
             command = [self.program("trainer"), "launch", "--nproc", ranks, "--", *command]
-        return self.run(name, command, environment)
+        return self.run(name, command, environment, code)
 
     def clear(self):
         """A checkpoint of 124M parameters has 1.5 GB."""

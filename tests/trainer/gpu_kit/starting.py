@@ -6,6 +6,7 @@ import comparisons
 import rows
 import runner
 
+SHARED_CARD = "two ranks on one card are refused"
 COLLECTIVES = r"collectives: (.*)$"  # the launcher puts the rank before it
 
 
@@ -37,17 +38,31 @@ def collectives(kit):
             yield rows.judged(part, said.partition(": ")[0], verdict == "ok", said.partition(": ")[2])
     if not kit.has_gpu:
         yield rows.needs_gpu(part, "NCCL plug-in, world size 1")
+        yield rows.needs_gpu(part, SHARED_CARD)
+    else:
+        yield two_ranks_on_one_card(kit, part)
     yield two_ranks(kit, part)
 
 
+def two_ranks_on_one_card(kit, part):
+    """NCCL refuses a second rank on a card, so the trainer does before it starts NCCL."""
+    try:
+        seen = kit.train("shared-card", *comparisons.CASES[0].flags(kit, 1), ranks=2, code=78)
+    except runner.Failed as why:
+        return rows.failed(part, SHARED_CARD, why)
+    said = seen.found("(have one GPU between them, .*)$")
+    return rows.judged(part, SHARED_CARD, bool(said), said)
+
+
 def two_ranks(kit, part):
-    """On one card NCCL refuses a second rank; Gloo can carry them."""
-    what = "two ranks on one card, Gloo" if kit.has_gpu else "two ranks, Gloo"
+    """On CPUs on every machine: Gloo carries no tensors of a card."""
+    what = "two ranks, Gloo"
     flags = [*comparisons.CASES[0].flags(kit, kit.size.loss_steps), "--precision", "fp32"]
     one, two = kit.folder("one-rank"), kit.folder("two-ranks")
-    kit.train("one-rank", *flags, out=one)
+    kit.train("one-rank", *flags, device="cpu", out=one)
     try:
-        seen = kit.train("two-ranks", *flags, ranks=2, out=two, environment={"OMP_NUM_THREADS": str(threads_each(2))})
+        seen = kit.train("two-ranks", *flags, ranks=2, device="cpu", out=two,
+                         environment={"OMP_NUM_THREADS": str(threads_each(2))})
     except runner.Failed as why:
         return rows.failed(part, what, why)
     far = runner.farthest(runner.losses(one), runner.losses(two))

@@ -7,7 +7,7 @@
 namespace tj::trainer {
 
 /// Changes with every change of this file.
-inline constexpr int kNcclAbi = 2;
+inline constexpr int kNcclAbi = 3;
 inline constexpr const char* kNcclFactory = "trainer_nccl_plugin";
 
 /// An answer in words, with a final zero; cut where it is longer.
@@ -33,8 +33,9 @@ struct NcclPlugin {
   // The first two stay where they are in every version; the rest counts only where both are ours.
   int abi = kNcclAbi;
   const char* libtorch = "";  // the version it was compiled with
-  /// Makes GPU `index` this process's own. `text` becomes its name, or why it can't be used.
-  bool (*use_device)(int index, NcclText* text) = nullptr;
+  /// Makes GPU `index` this process's own. `text` becomes its name, or why it can't be used; `card`
+  /// becomes the same for two processes that use the same one.
+  bool (*use_device)(int index, NcclText* text, NcclText* card) = nullptr;
   /// Collectives among GPUs, by NCCL: a c10d::Backend* of which the caller owns one reference; null
   /// with the cause in `text`. use_device() must have been called.
   void* (*open_backend)(const NcclGroup* group, NcclText* text) = nullptr;

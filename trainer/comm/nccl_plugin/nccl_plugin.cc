@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <string>
@@ -25,7 +26,18 @@ void write_text(const std::string& words, NcclText* text) {
   text->bytes[length] = '\0';
 }
 
-bool use_device(int index, NcclText* text) try {
+/// As nvidia-smi -L shows it, but for the dashes.
+std::string card_of(const cudaDeviceProp& properties) {
+  std::string text = "GPU-";
+  for (const char byte : properties.uuid.bytes) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned>(byte) & 0xffU);
+    text += digits;
+  }
+  return text;
+}
+
+bool use_device(int index, NcclText* text, NcclText* card) try {
   const int count = c10::cuda::device_count_ensure_non_zero();
   if (index >= count) {
     write_text("CUDA has " + std::to_string(count) + " devices, and this process needs number " +
@@ -38,6 +50,7 @@ bool use_device(int index, NcclText* text) try {
   cudaDeviceProp properties{};
   C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
   write_text(std::string(properties.name) + ", NCCL " + c10d::getNcclVersion(), text);
+  write_text(card_of(properties), card);
   return true;
 } catch (const std::exception& failure) {
   write_text(failure.what(), text);
