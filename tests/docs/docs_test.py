@@ -318,13 +318,18 @@ class Trainer(unittest.TestCase):
         self.assertEqual({flag.split()[0] for flag in table}, offered)
 
     def test_the_defaults_in_the_tables_are_those_of_the_help(self):
-        for command, table in (("launch", markdown.section(read("docs/trainer.md"), "trainer launch")), ("check", read("docs/check.md"))):
-            _, text = program_output("trainer", command, "--help")
-            by_help = dict(re.findall(r"^ +(--[a-z-]+) .*\((\d+)\)$", text, re.MULTILINE))
-            flags = [row for row in markdown.rows(table) if row[0].startswith("`--")]
-            by_table = {row[0].strip("`").split()[0]: row[1] for row in flags if row[1].isdigit()}
-            self.assertEqual(by_table, by_help)
-            self.assertTrue(by_help)
+        trainer = read("docs/trainer.md")
+        for command, table in (("launch", markdown.section(trainer, "trainer launch")),
+                               ("train", markdown.section(trainer, "trainer train")),
+                               ("prepare", markdown.section(read("docs/data.md"), "trainer prepare")),
+                               ("check", read("docs/check.md"))):
+            with self.subTest(command):
+                _, text = program_output("trainer", command, "--help")
+                by_help = dict(re.findall(r"^ +(--[a-z0-9-]+) .*\(([\d.]+)\)$", text, re.MULTILINE))
+                flags = [row for row in markdown.rows(table) if row[0].startswith("`--")]
+                by_table = {row[0].strip("`").split()[0]: row[1] for row in flags if re.fullmatch(r"[\d.]+", row[1])}
+                self.assertEqual(by_table, by_help)
+                self.assertTrue(by_help)
 
     def test_the_train_flags_are_those_of_the_engine(self):
         table = markdown.first_column(markdown.section(read("docs/trainer.md"), "trainer train"))

@@ -25,7 +25,8 @@ void define(CLI::App& app, PrepareOptions& options) {
   app.add_option("--output", options.output, "folder of tokens: new, empty, or of the same command")
       ->type_name("FOLDER")
       ->required();
-  app.add_option("--tokenizer", options.tokenizer, "byte or gpt2-bpe (byte)")->type_name("NAME");
+  app.add_option("--tokenizer", options.tokenizer, "byte or gpt2-bpe (" + options.tokenizer + ")")
+      ->type_name("NAME");
   app.add_option("--vocabulary", options.vocabulary,
                  "for gpt2-bpe: tokenizer.json, or a folder with vocab.json and merges.txt")
       ->type_name("PATH");
@@ -33,18 +34,21 @@ void define(CLI::App& app, PrepareOptions& options) {
                  "folder (a file is a document), jsonl or wiki (the files say it)")
       ->type_name("NAME")
       ->check(CLI::IsMember({"folder", "jsonl", "wiki"}));
-  app.add_option("--field", options.field, "member of a JSON line that holds the text (text)")
+  app.add_option("--field", options.field,
+                 "member of a JSON line that holds the text (" + options.field + ")")
       ->type_name("NAME");
   app.add_option("--workers", options.workers, "threads (one for each usable core)")
       ->type_name("N")
       ->check(CLI::Range(1, kPrepareWorkersMax));
   app.add_option_function<std::int64_t>(
          "--part-mib", [&options](std::int64_t mebibytes) { options.part_bytes = mebibytes << 20; },
-         "MiB of text that become one token file; memory follows it (8)")
+         "MiB of text that become one token file; memory follows it (" +
+             std::to_string(options.part_bytes >> 20) + ")")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, kPartBytesMax >> 20));
   app.add_option("--val-fraction", options.val_fraction,
-                 "share of the documents that is held out, from 0 to less than 1 (0)")
+                 "share of the documents that is held out, from 0 to less than 1 (" +
+                     options.val_fraction + ")")
       ->type_name("F");
 }
 

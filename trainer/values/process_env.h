@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "contract/launch_env.h"
+#include "contract/names.h"
 
 namespace tj::trainer {
 
@@ -15,7 +16,7 @@ struct ProcessEnv {
   int local_world_size = 1;
   int worker_index = 0;
   std::string master_addr = "127.0.0.1";
-  int master_port = 29500;
+  int master_port = names::kMasterPortDefault;
   std::string job_uid;  // with attempt: the rendezvous key; empty outside of a job
   int attempt = 0;
   std::string node_name;

@@ -1,9 +1,11 @@
 #include "trainer/train/plan.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "contract/names.h"
 #include "tests/trainer/engine/gpt2_run.h"
 #include "trainer/train/flags.h"
 
@@ -37,6 +39,34 @@ TEST(TrainPlan, defaults_come_from_the_preset) {
   EXPECT_EQ(plan->micro_batch * 2, plan->batch_size);
   EXPECT_EQ(setting_of(*plan, "layers"), (Setting{"layers", "4", "preset gpt2-nano"}));
   EXPECT_EQ(setting_of(*plan, "model").origin, "default");
+}
+
+/// Of `trainer train --help`: what stands in parentheses at the end of a flag's line, where a
+/// default stands.
+std::string default_in_help(const std::string& flag) {
+  const auto entry = gpt2_entry();
+  const char* const argv[] = {"train", "--help"};
+  const auto parsed = parse_train_flags(2, argv, {&entry, 1}, entry);
+  const std::string help = parsed ? parsed->help.value_or("") : "";
+  const auto begin = help.find("  " + flag + " ");
+  if (begin == std::string::npos) return "no flag " + flag;
+  const std::string line = help.substr(begin, help.find("\n", begin) - begin);
+  return line.substr(std::min(line.rfind('('), line.size()));
+}
+
+TEST(TrainPlan, its_defaults_are_those_of_the_help) {
+  const auto run = gpt2_run(flags_with({{"--eval-data", "/text"}, {"--zero", "3"}}), 1);
+  ASSERT_TRUE(run) << describe(run.error());
+  int compared = 0;
+  for (const auto& row : run->plan.settings) {
+    const bool is_switch = row.value == "no";
+    if (row.origin != "default" || is_switch || row.name == "model") continue;
+    EXPECT_THAT(default_in_help("--" + row.name), testing::StartsWith("(" + row.value));
+    ++compared;
+  }
+  EXPECT_GE(compared, 20);
+  EXPECT_THAT(default_in_help("--progress-port"),
+              testing::StartsWith("(" + std::to_string(names::kProgressPortDefault)));
 }
 
 TEST(TrainPlan, a_flag_overrides_and_says_so) {
