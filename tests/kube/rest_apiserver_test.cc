@@ -11,19 +11,14 @@
 
 #include "operator/kube/watcher.h"
 #include "operator/loop/lease.h"
-#include "tests/kube/api_server.h"
 #include "tests/kube/client_loop.h"
+#include "tests/kube/real_server.h"
 
 namespace tj {
 namespace {
 using nlohmann::json;
 using std::chrono::seconds;
 using testing::HasSubstr;
-
-ApiServer& server() {
-  static ApiServer one;
-  return one;
-}
 
 class StartServer : public testing::Environment {
  public:
@@ -46,13 +41,6 @@ json pod(const std::string& name, const std::string& suite) {
       {"kind", "Pod"},
       {"metadata", {{"name", name}, {"labels", {{"suite", suite}}}}},
       {"spec", {{"restartPolicy", "Never"}, {"containers", {{{"name", "main"}, {"image", "x"}}}}}}};
-}
-
-KubeConfig config_of(const std::string& kubeconfig) {
-  auto loaded = load_kube_config(
-      {.kubeconfig = kubeconfig, .env = [](const char*) { return std::string(); }});
-  TJ_CHECK(loaded.ok(), describe(loaded.error()));
-  return *loaded;
 }
 
 class RealServer : public testing::Test {

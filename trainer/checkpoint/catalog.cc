@@ -1,10 +1,12 @@
 #include "trainer/checkpoint/catalog.h"
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "trainer/checkpoint/shard_plan.h"
+#include "trainer/checkpoint/file_plan.h"
+#include "trainer/checkpoint/slice_name.h"
 
 namespace tj::trainer {
 namespace {
@@ -23,9 +25,9 @@ Result<WeightMap> read_index(const fs::path& file) {
   const auto document = nlohmann::json::parse(*text, nullptr, false);
   try {
     auto weight_map = document.at("weight_map").get<WeightMap>();
-    for (const auto& [name, shard] : weight_map) {
-      if (fs::path(shard).filename() != shard)
-        return wrong(subject, "names a file outside of the folder: \"" + shard + "\"");
+    for (const auto& [name, holder] : weight_map) {
+      if (fs::path(holder).filename() != holder)
+        return wrong(subject, "names a file outside of the folder: \"" + holder + "\"");
     }
     return weight_map;
   } catch (const nlohmann::json::exception&) {
@@ -50,20 +52,52 @@ Result<void> TensorCatalog::add(const fs::path& path) {
     if (!is_new)
       return wrong(path.filename().string(),
                    "tensor " + tensor.name + " is in " + other->second + " as well");
-    tensors_[tensor.name] = &tensor;  // stays where it is when the file moves
+    if (const auto added = add(tensor); !added) return added.error();
+  }
+  return {};
+}
+
+/// `tensor` stays where it is when its file moves.
+Result<void> TensorCatalog::add(const TensorBytes& tensor) {
+  const auto elements = element_count(tensor.shape);
+  auto slice = parse_slice_name(tensor.name);
+  const bool is_slice = slice && tensor.shape == std::vector{slice->range.size()};
+  if (!is_slice) slice = {.tensor = tensor.name, .range = {.begin = 0, .end = elements}};
+  auto& stored = tensors_[slice->tensor];
+  if (!stored.pieces.empty() && !(is_slice && stored.is_in_slices))
+    return wrong("tensor " + slice->tensor, "is there whole and in slices");
+  stored.is_in_slices = is_slice;
+  if (!is_slice) stored.shape = tensor.shape;
+  stored.pieces.push_back({.range = slice->range, .bytes = &tensor});
+  return {};
+}
+
+Result<void> TensorCatalog::join_slices() {
+  for (auto& [name, stored] : tensors_) {
+    if (!stored.is_in_slices) continue;
+    std::ranges::sort(stored.pieces, {}, [](const auto& piece) { return piece.range.begin; });
+    std::int64_t end = 0;
+    for (const auto& piece : stored.pieces) {
+      if (piece.range.begin != end)
+        return wrong("tensor " + name, "has slices that don't join: one ends at element " +
+                                           std::to_string(end) + ", the next begins at " +
+                                           std::to_string(piece.range.begin));
+      end = piece.range.end;
+    }
+    stored.shape = {end};
   }
   return {};
 }
 
 Result<void> TensorCatalog::check_index(const WeightMap& weight_map,
                                         const std::string& index_file) const {
-  for (const auto& [name, shard] : weight_map) {
+  for (const auto& [name, file] : weight_map) {
     const auto found = file_of_.find(name);
     if (found == file_of_.end())
-      return wrong(index_file, "says that tensor " + name + " is in " + shard + "; it is not");
-    if (found->second != shard)
+      return wrong(index_file, "says that tensor " + name + " is in " + file + "; it is not");
+    if (found->second != file)
       return wrong(index_file,
-                   "says that tensor " + name + " is in " + shard + "; it is in " + found->second);
+                   "says that tensor " + name + " is in " + file + "; it is in " + found->second);
   }
   for (const auto& [name, file] : file_of_) {
     if (!weight_map.contains(name))
@@ -76,15 +110,16 @@ Result<TensorCatalog> TensorCatalog::open(const fs::path& folder, const std::str
   const std::string index_file = index_name(stem);
   std::error_code unreadable;
   if (!fs::exists(folder / index_file, unreadable))
-    return open_file(folder / shard_name(stem, 0, 1));
+    return open_file(folder / group_file_name(stem, 0, 1));
   const auto weight_map = read_index(folder / index_file);
   if (!weight_map) return weight_map.error();
-  std::set<std::string> shards;
-  for (const auto& [name, shard] : *weight_map) shards.insert(shard);
+  std::set<std::string> files;
+  for (const auto& [name, file] : *weight_map) files.insert(file);
   TensorCatalog catalog;
-  for (const auto& shard : shards) {
-    if (const auto added = catalog.add(folder / shard); !added) return added.error();
+  for (const auto& file : files) {
+    if (const auto added = catalog.add(folder / file); !added) return added.error();
   }
+  if (const auto joined = catalog.join_slices(); !joined) return joined.error();
   if (const auto agrees = catalog.check_index(*weight_map, index_file); !agrees)
     return agrees.error();
   return catalog;
@@ -93,22 +128,36 @@ Result<TensorCatalog> TensorCatalog::open(const fs::path& folder, const std::str
 Result<TensorCatalog> TensorCatalog::open_file(const fs::path& file) {
   TensorCatalog catalog;
   if (const auto added = catalog.add(file); !added) return added.error();
+  if (const auto joined = catalog.join_slices(); !joined) return joined.error();
   return catalog;
 }
 
-const TensorBytes* TensorCatalog::find(const std::string& name) const {
+const StoredTensor* TensorCatalog::find(const std::string& name) const {
   const auto found = tensors_.find(name);
-  return found == tensors_.end() ? nullptr : found->second;
+  return found == tensors_.end() ? nullptr : &found->second;
 }
 
-Result<void> read_tensor(const TensorBytes* stored, const TensorTarget& target) {
+Result<void> read_tensor(const StoredTensor* stored, const TensorTarget& target) {
   const std::string subject = "tensor " + target.name;
   if (stored == nullptr) return wrong(subject, "is missing");
-  if (stored->shape != target.shape) {
-    return wrong(subject, "has the shape " + shape_text(stored->shape) + "; this model's is " +
+  const bool fits = stored->is_in_slices ? stored->shape.front() == element_count(target.shape)
+                                         : stored->shape == target.shape;
+  if (!fits) {
+    return wrong(subject, "has the shape " + shape_text(stored->shape) +
+                              (stored->is_in_slices ? " in slices" : "") + "; this model's is " +
                               shape_text(target.shape));
   }
-  return read_floats(*stored, target.floats);
+  const auto end = target.begin + static_cast<std::int64_t>(target.floats.size());
+  for (const auto& piece : stored->pieces) {
+    const auto first = std::max(piece.range.begin, target.begin);
+    const auto count = std::min(piece.range.end, end) - first;
+    if (count <= 0) continue;
+    const auto floats = target.floats.subspan(static_cast<std::size_t>(first - target.begin),
+                                              static_cast<std::size_t>(count));
+    if (const auto read = read_floats(*piece.bytes, floats, first - piece.range.begin); !read)
+      return read.error();
+  }
+  return {};
 }
 
 TensorReader reader_of(TensorCatalog catalog) {

@@ -1,5 +1,5 @@
-// All tensors of one group, by name, from whatever files hold them: one file, or shards and their
-// index. Who wrote how many of them does not matter.
+// All tensors of one group, by name, whole or in slices, from whatever files hold them: one, or
+// several and their index. Who wrote how many of them does not matter.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -10,44 +10,58 @@
 
 #include "contract/result.h"
 #include "trainer/checkpoint/safetensors.h"
-#include "trainer/checkpoint/state_group.h"
+#include "trainer/values/flat_layout.h"
 
 namespace tj::trainer {
 
+/// A tensor as the files hold it.
+struct StoredTensor {
+  struct Piece {
+    ElementRange range;  // of the flat tensor
+    const TensorBytes* bytes = nullptr;
+  };
+  std::vector<std::int64_t> shape;  // of one in slices: one extent, all its elements
+  bool is_in_slices = false;
+  std::vector<Piece> pieces;  // in their order and without holes
+};
+
 class TensorCatalog {
  public:
-  /// `stem`.safetensors.index.json in `folder` and the shards it names, else `stem`.safetensors.
+  /// `stem`.safetensors.index.json in `folder` and the files it names, else `stem`.safetensors.
   /// Fails with Code::invalid when a file is missing or not well formed, a tensor is in two files,
-  /// or the index disagrees with the files.
+  /// a slice of one is missing, or the index disagrees with the files.
   static Result<TensorCatalog> open(const std::filesystem::path& folder, const std::string& stem);
   /// One file of any name.
   static Result<TensorCatalog> open_file(const std::filesystem::path& file);
 
-  const TensorBytes* find(const std::string& name) const;
+  const StoredTensor* find(const std::string& name) const;
   /// Ordered by name.
-  const std::map<std::string, const TensorBytes*>& tensors() const { return tensors_; }
+  const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
 
  private:
   Result<void> add(const std::filesystem::path& file);
+  Result<void> add(const TensorBytes& tensor);
+  Result<void> join_slices();
   Result<void> check_index(const std::map<std::string, std::string>& weight_map,
                            const std::string& index_file) const;
 
   std::vector<SafetensorsFile> files_;
-  std::map<std::string, const TensorBytes*> tensors_;
+  std::map<std::string, StoredTensor> tensors_;
   std::map<std::string, std::string> file_of_;
 };
 
 /// Where one tensor is to be read to.
 struct TensorTarget {
   std::string name;
-  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> shape;  // of the whole
   std::span<float> floats;
+  std::int64_t begin = 0;  // which element of the flat tensor is the first of `floats`
 };
 
 using TensorReader = std::function<Result<void>(const TensorTarget&)>;
 
 /// Reads `stored` (nullptr: there is none) to `target`. Fails as reader_of().
-Result<void> read_tensor(const TensorBytes* stored, const TensorTarget& target);
+Result<void> read_tensor(const StoredTensor* stored, const TensorTarget& target);
 /// Reads from the catalog, and keeps it. Fails with Code::invalid, and both shapes, when the
 /// tensor is missing or of another shape.
 TensorReader reader_of(TensorCatalog catalog);

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "trainer/checkpoint/catalog.h"
-#include "trainer/checkpoint/shard_plan.h"
+#include "trainer/checkpoint/file_plan.h"
 
 namespace tj::trainer {
 namespace {
@@ -92,11 +92,11 @@ Result<Manifest> verified_manifest(const fs::path& folder,
   if (const auto verified = verify_files(folder, *manifest, should_stop); !verified)
     return verified.error();
   for (const char* const stem : {kModelStem, kOptimizerStem}) {
-    if (!manifest->files.contains(shard_name(stem, 0, 1)) &&
+    if (!manifest->files.contains(group_file_name(stem, 0, 1)) &&
         !manifest->files.contains(index_name(stem))) {
       return Error{.code = Code::invalid,
                    .message = "is not in the manifest",
-                   .subject = shard_name(stem, 0, 1)};
+                   .subject = group_file_name(stem, 0, 1)};
     }
     if (const auto catalog = TensorCatalog::open(folder, stem); !catalog) return catalog.error();
   }

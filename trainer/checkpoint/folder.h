@@ -14,7 +14,7 @@
 
 namespace tj::trainer {
 
-// The groups of tensors: files of these names, or shards of them.
+// The groups of tensors: each one file of this name, or several.
 inline constexpr const char* kModelStem = "model";
 inline constexpr const char* kOptimizerStem = "optimizer";
 inline constexpr const char* kEmaStem = "ema";

@@ -214,7 +214,7 @@ const TensorBytes* SafetensorsFile::find(const std::string& name) const {
   return found == tensors_.end() ? nullptr : &*found;
 }
 
-Result<void> read_floats(const TensorBytes& tensor, std::span<float> floats) {
+Result<void> read_floats(const TensorBytes& tensor, std::span<float> floats, std::int64_t begin) {
   const bool is_whole = tensor.dtype == kFloat32;
   const bool is_half = tensor.dtype == "F16" || tensor.dtype == "BF16";
   if (!is_whole && !is_half) {
@@ -222,11 +222,13 @@ Result<void> read_floats(const TensorBytes& tensor, std::span<float> floats) {
                  .message = "is of type " + tensor.dtype + "; F32, F16 and BF16 can be read",
                  .subject = "tensor " + tensor.name};
   }
-  TJ_CHECK(tensor.bytes.size() == floats.size() * (is_whole ? 4U : 2U), tensor.name);
-  if (is_whole && !floats.empty())
-    std::memcpy(floats.data(), tensor.bytes.data(), tensor.bytes.size());
-  if (tensor.dtype == "F16") convert(tensor.bytes, floats, from_half);
-  if (tensor.dtype == "BF16") convert(tensor.bytes, floats, from_bfloat);
+  const std::size_t width = is_whole ? 4 : 2;
+  const std::size_t offset = static_cast<std::size_t>(begin) * width;
+  TJ_CHECK(offset + floats.size() * width <= tensor.bytes.size(), tensor.name);
+  const auto bytes = tensor.bytes.subspan(offset, floats.size() * width);
+  if (is_whole && !floats.empty()) std::memcpy(floats.data(), bytes.data(), bytes.size());
+  if (tensor.dtype == "F16") convert(bytes, floats, from_half);
+  if (tensor.dtype == "BF16") convert(bytes, floats, from_bfloat);
   return {};
 }
 

@@ -58,8 +58,9 @@ class SafetensorsFile {
   SafetensorsMetadata metadata_;
 };
 
-/// Converts F32, F16 or BF16 to float32, exactly. Fails with Code::invalid for other types, by
-/// name. `floats` has as many elements as the tensor.
-Result<void> read_floats(const TensorBytes& tensor, std::span<float> floats);
+/// Converts elements of the flat tensor from `begin` on, as many as `floats` has, from F32, F16 or
+/// BF16 to float32, exactly. Fails with Code::invalid for other types, by name.
+Result<void> read_floats(const TensorBytes& tensor, std::span<float> floats,
+                         std::int64_t begin = 0);
 
 }  // namespace tj::trainer

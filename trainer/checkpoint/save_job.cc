@@ -32,13 +32,19 @@ auto caught(const Work& work) -> decltype(work()) {
 }  // namespace
 
 bool is_in_parts(std::span<const StateGroup> groups) {
-  const auto has_parts = [](const StateTensor& tensor) { return tensor.send_to != nullptr; };
-  return !groups.empty() && std::ranges::any_of(groups.front().tensors, has_parts);
+  return std::ranges::any_of(groups, [](const StateGroup& group) {
+    return std::ranges::any_of(group.tensors,
+                               [](const StateTensor& tensor) { return tensor.send_to != nullptr; });
+  });
 }
 
-void send_parts(std::span<const StateGroup> groups, std::span<const Shard> plan) {
-  for (const auto& shard : plan)
-    for (const auto index : shard.tensors) groups[shard.group].tensors[index].send_to(shard.writer);
+void send_parts(std::span<const StateGroup> groups, std::span<const PlannedFile> plan) {
+  for (const auto& file : plan) {
+    for (const auto index : file.tensors) {
+      const auto& tensor = groups[file.group].tensors[index];
+      if (tensor.send_to) tensor.send_to(file.writer);
+    }
+  }
 }
 
 SaveJob::SaveJob(Inputs inputs) : inputs_(std::move(inputs)), begun_(steady_clock::now()) {
@@ -75,24 +81,24 @@ void SaveJob::copied_with(const Result<void>& copied) {
 }
 
 Result<void> SaveJob::copy() {
-  const auto plan = plan_shards(inputs_.groups, inputs_.order.writers);
+  const auto plan = plan_files(inputs_.groups, inputs_.order.writers);
   auto memory =
       inputs_.staging.reserve(bytes_of_writer(inputs_.groups, plan, inputs_.order.writer));
   if (!memory) return memory.error();
   std::vector<FileContent> files;
   std::map<std::string, std::string> indices;
   std::size_t offset = 0;
-  for (const auto& shard : plan) {
-    const auto& group = inputs_.groups[shard.group];
-    if (shard.tensors.size() < group.tensors.size())
-      indices[index_name(group.stem)] = index_text(inputs_.groups, shard.group, plan);
-    if (shard.writer != inputs_.order.writer) {
-      if (is_in_parts(inputs_.groups)) send_parts(inputs_.groups, {&shard, 1});
+  for (const auto& planned : plan) {
+    const auto& group = inputs_.groups[planned.group];
+    if (planned.tensors.size() < group.tensors.size())
+      indices[index_name(group.stem)] = index_text(inputs_.groups, planned.group, plan);
+    if (planned.writer != inputs_.order.writer) {
+      send_parts(inputs_.groups, {&planned, 1});
       continue;
     }
-    FileContent file{.name = shard.file, .head = {}, .parts = {}};
+    FileContent file{.name = planned.name, .head = {}, .parts = {}};
     std::vector<TensorBytes> tensors;
-    for (const auto index : shard.tensors) {
+    for (const auto index : planned.tensors) {
       const auto& tensor = group.tensors[index];
       const auto target = memory->subspan(offset, tensor.bytes());
       tensor.copy_to(target);

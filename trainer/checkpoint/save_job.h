@@ -12,9 +12,9 @@
 #include <thread>
 
 #include "contract/result.h"
+#include "trainer/checkpoint/file_plan.h"
 #include "trainer/checkpoint/save_report.h"
 #include "trainer/checkpoint/save_work.h"
-#include "trainer/checkpoint/shard_plan.h"
 #include "trainer/checkpoint/staging_buffer.h"
 #include "trainer/watch/phase_clock.h"
 
@@ -85,9 +85,9 @@ class SaveJob {
   std::jthread thread_;  // stops and joins first
 };
 
-/// True when ranks hold parts of the state.
+/// True when a tensor must be gathered from the ranks that have parts of it.
 bool is_in_parts(std::span<const StateGroup> groups);
-/// The half of a rank that writes nothing, where ranks hold parts of the state.
-void send_parts(std::span<const StateGroup> groups, std::span<const Shard> plan);
+/// The half of a rank that does not write these files: sends its parts of what is gathered.
+void send_parts(std::span<const StateGroup> groups, std::span<const PlannedFile> plan);
 
 }  // namespace tj::trainer

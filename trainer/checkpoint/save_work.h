@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "contract/result.h"
+#include "trainer/checkpoint/file_plan.h"
 #include "trainer/checkpoint/folder.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/retention.h"
-#include "trainer/checkpoint/shard_plan.h"
 #include "trainer/process/durable_file.h"
 
 namespace tj::trainer {
@@ -49,7 +49,7 @@ class SaveWork {
     committed,  // the checkpoint is there (first writer only)
   };
 
-  /// The files this writer writes, and all shards of the plan for the index.
+  /// The files this writer writes, and the indices of all.
   SaveWork(SaveOrder order, std::vector<FileContent> files,
            std::map<std::string, std::string> indices);
 

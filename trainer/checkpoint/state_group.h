@@ -4,9 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "trainer/values/flat_layout.h"
 
 namespace tj::trainer {
 
@@ -15,18 +18,18 @@ struct StateTensor {
   std::vector<std::int64_t> shape;
   /// Copies all bytes (float32, row-major). Called on any thread while the state is at rest.
   std::function<void(std::span<std::byte>)> copy_to;
-  /// Set where ranks hold parts of the tensor. Then copy_to() is the writer's half of a collective,
-  /// this is that of every other rank, and both are called where collectives are.
+  /// Set where ranks hold parts that the writer gathers. Then copy_to() is the writer's half of a
+  /// collective, this is that of every other rank, and both are called where collectives are.
   std::function<void(int writer)> send_to = {};
+  /// The only rank that has it, and so writes it; elsewhere it can't be copied. None: all have it.
+  std::optional<int> holder = {};
 
   std::size_t bytes() const {
-    std::size_t count = sizeof(float);
-    for (const auto extent : shape) count *= static_cast<std::size_t>(extent);
-    return count;
+    return sizeof(float) * static_cast<std::size_t>(element_count(shape));
   }
 };
 
-/// One set of files: `stem`.safetensors, or shards of that name and an index.
+/// One set of files: `stem`.safetensors, or several of that name and an index.
 struct StateGroup {
   std::string stem;  // "model", "optimizer", "ema"
   std::vector<StateTensor> tensors;

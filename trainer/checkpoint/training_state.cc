@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trainer/checkpoint/folder.h"
+#include "trainer/checkpoint/slice_name.h"
 
 namespace tj::trainer {
 namespace {
@@ -48,22 +49,51 @@ StateTensor in_parts(const NamedTensor& named, Communicator& communicator) {
   return {.name = named.name, .shape = named.shape, .copy_to = gather, .send_to = send};
 }
 
+std::function<void(std::span<std::byte>)> copy_of(const at::Tensor& tensor) {
+  return [source = tensor.detach()](std::span<std::byte> bytes) { copy_out(source, bytes); };
+}
+
+/// A slice for each rank that has one; one that has it all has the tensor.
+void append_slices(StateGroup& group, const NamedTensor& named, int own_rank) {
+  for (int rank = 0; rank < static_cast<int>(named.parts.size()); ++rank) {
+    const auto& part = named.parts[static_cast<std::size_t>(rank)];
+    if (part.size() == 0) continue;
+    const bool is_all = part.size() == element_count(named.shape);
+    group.tensors.push_back({.name = is_all ? named.name : slice_name(named.name, part),
+                             .shape = is_all ? named.shape : std::vector{part.size()},
+                             .copy_to = rank == own_rank ? copy_of(named.tensor) : nullptr,
+                             .holder = rank});
+  }
+}
+
+void check_is_plain(const NamedTensor& named) {
+  const auto& tensor = named.tensor;
+  TORCH_CHECK(!tensor.defined() || (tensor.is_contiguous() && tensor.scalar_type() == at::kFloat),
+              "a checkpoint holds plain float32 tensors; ", named.name, " is none");
+}
+
 StateGroup group_of(const std::string& stem, const std::vector<NamedTensor>& tensors,
                     Communicator& communicator) {
   StateGroup group{.stem = stem, .tensors = {}};
   for (const auto& named : tensors) {
-    const auto& tensor = named.tensor;
-    TORCH_CHECK(!tensor.defined() || (tensor.is_contiguous() && tensor.scalar_type() == at::kFloat),
-                "a checkpoint holds plain float32 tensors; ", named.name, " is none");
-    if (!named.parts.empty()) {
+    check_is_plain(named);
+    const auto& whole = named.parts.empty() ? named.tensor : named.whole;
+    if (whole.defined()) {
+      group.tensors.push_back(
+          {.name = named.name, .shape = named.shape, .copy_to = copy_of(whole)});
+    } else {
       group.tensors.push_back(in_parts(named, communicator));
-      continue;
     }
-    group.tensors.push_back({.name = named.name,
-                             .shape = named.shape,
-                             .copy_to = [source = tensor.detach()](std::span<std::byte> bytes) {
-                               copy_out(source, bytes);
-                             }});
+  }
+  return group;
+}
+
+StateGroup group_in_slices(const std::string& stem, const std::vector<NamedTensor>& tensors,
+                           int own_rank) {
+  StateGroup group{.stem = stem, .tensors = {}};
+  for (const auto& named : tensors) {
+    check_is_plain(named);
+    append_slices(group, named, own_rank);
   }
   return group;
 }
@@ -91,23 +121,37 @@ void hand_out(Communicator& communicator, const NamedTensor& named, const at::Te
   }
 }
 
-std::int64_t elements_of(const NamedTensor& named) {
-  std::int64_t elements = 1;
-  for (const auto extent : named.shape) elements *= extent;
-  return elements;
+/// What one rank reads of all tensors, in their order.
+struct ToRead {
+  const NamedTensor& named;
+  ElementRange range;
+};
+
+std::vector<ToRead> reads_of(int rank, const std::vector<NamedTensor>& tensors, int readers,
+                             bool all_read) {
+  std::vector<ToRead> reads;
+  for (std::size_t index = 0; index < tensors.size(); ++index) {
+    const auto& named = tensors[index];
+    if (all_read && !named.parts.empty()) {
+      const auto& part = named.parts[static_cast<std::size_t>(rank)];
+      if (part.size() > 0) reads.push_back({named, part});
+    } else if (static_cast<int>(index % static_cast<std::size_t>(readers)) == rank) {
+      reads.push_back({named, {.begin = 0, .end = element_count(named.shape)}});
+    }
+  }
+  return reads;
 }
 
-/// The tensors that this rank reads of all, each while the one before is on its way to the others.
+/// Reads each while the one before is on its way to the others.
 class ReadAhead {
  public:
-  ReadAhead(const std::vector<NamedTensor>& tensors, const TensorReader& read, int rank,
-            int readers)
-      : tensors_(tensors), read_(read), stride_(static_cast<std::size_t>(readers)) {
-    next_ = rank < readers ? static_cast<std::size_t>(rank) : tensors.size();
+  ReadAhead(std::vector<ToRead> reads, const TensorReader& read)
+      : reads_(std::move(reads)), read_(read) {
     begin();
   }
 
-  /// Float32 and whole, on the host; after a failure, of which the others do not know, anything.
+  /// Float32 and flat, on the host, in place where that is possible; after a failure, of which the
+  /// others do not know, anything.
   at::Tensor next() {
     auto [tensor, done] = under_way_.get();
     if (failure_ && !done) failure_ = done;
@@ -121,24 +165,25 @@ class ReadAhead {
   using Read = std::pair<at::Tensor, Result<void>>;
 
   void begin() {
-    if (next_ >= tensors_.size()) return;
-    const auto& named = tensors_[std::exchange(next_, next_ + stride_)];
+    if (next_ >= reads_.size()) return;
+    const auto& [named, range] = reads_[next_++];
     const bool is_wanted = failure_.ok();
-    under_way_ = std::async(std::launch::async, [this, &named, is_wanted]() -> Read {
+    under_way_ = std::async(std::launch::async, [&, is_wanted]() -> Read {
       const at::NoGradGuard no_grad;
-      const bool is_in_place = named.parts.empty() && named.tensor.is_cpu();
-      const auto tensor = is_in_place ? named.tensor.detach() : torch::empty({elements_of(named)});
+      const auto& place = named.tensor;
+      const bool is_in_place = place.defined() && place.is_cpu() && place.numel() == range.size();
+      const auto tensor = is_in_place ? place.detach().view({-1}) : torch::empty({range.size()});
       if (!is_wanted) return {tensor, {}};
       return {tensor, read_({.name = named.name,
                              .shape = named.shape,
                              .floats = {tensor.mutable_data_ptr<float>(),
-                                        static_cast<std::size_t>(tensor.numel())}})};
+                                        static_cast<std::size_t>(tensor.numel())},
+                             .begin = range.begin})};
     });
   }
 
-  const std::vector<NamedTensor>& tensors_;
+  const std::vector<ToRead> reads_;
   const TensorReader& read_;
-  const std::size_t stride_;
   std::size_t next_ = 0;
   std::future<Read> under_way_;
   Result<void> failure_;
@@ -154,9 +199,14 @@ void append_tensors(std::vector<NamedTensor>& list, const std::vector<std::strin
                     .shape = tensors[index].sizes().vec()});
 }
 
-std::vector<StateGroup> state_groups(const StateTensors& state, Communicator& communicator) {
-  std::vector<StateGroup> groups{group_of(kModelStem, state.model, communicator),
-                                 group_of(kOptimizerStem, state.optimizer, communicator)};
+std::vector<StateGroup> state_groups(const StateTensors& state, Communicator& communicator,
+                                     bool all_write) {
+  const bool is_sharded = !state.optimizer.empty() && !state.optimizer.front().parts.empty();
+  std::vector<StateGroup> groups{
+      group_of(kModelStem, state.model, communicator),
+      all_write && is_sharded
+          ? group_in_slices(kOptimizerStem, state.optimizer, communicator.rank())
+          : group_of(kOptimizerStem, state.optimizer, communicator)};
   if (!state.ema.empty()) groups.push_back(group_of(kEmaStem, state.ema, communicator));
   return groups;
 }
@@ -164,19 +214,28 @@ std::vector<StateGroup> state_groups(const StateTensors& state, Communicator& co
 Result<void> fill(Communicator& communicator, const std::vector<NamedTensor>& tensors,
                   const TensorReader& read, int readers) {
   const at::NoGradGuard no_grad;
-  ReadAhead own(tensors, read, communicator.rank(), readers);
+  const int rank = communicator.rank();
+  const bool all_read = readers == communicator.world_size();
+  ReadAhead own(reads_of(rank, tensors, readers, all_read), read);
+  const auto take_in = [](const at::Tensor& place, const at::Tensor& flat) {
+    if (!place.is_alias_of(flat)) place.copy_(flat.view(place.sizes()));
+  };
   for (std::size_t index = 0; index < tensors.size(); ++index) {
     const auto& named = tensors[index];
+    const auto place = named.tensor.defined() ? named.tensor.detach() : at::Tensor();
+    if (all_read && !named.parts.empty()) {
+      if (named.parts[static_cast<std::size_t>(rank)].size() > 0) take_in(place, own.next());
+      continue;
+    }
     const int root = static_cast<int>(index % static_cast<std::size_t>(readers));
-    const bool is_root = communicator.rank() == root;
-    const at::Tensor whole = is_root ? own.next() : at::Tensor();
+    const at::Tensor whole = rank == root ? own.next() : at::Tensor();
     if (!named.parts.empty()) {
       hand_out(communicator, named, whole, root);
       continue;
     }
-    auto place = named.tensor.detach();
-    if (is_root && !place.is_alias_of(whole)) place.copy_(whole.view(place.sizes()));
-    if (communicator.world_size() > 1) communicator.broadcast(place, root);
+    if (rank == root) take_in(place, whole);
+    auto shared = place;
+    if (communicator.world_size() > 1) communicator.broadcast(shared, root);
   }
   return own.failure();
 }

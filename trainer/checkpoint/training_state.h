@@ -21,11 +21,13 @@ struct NamedTensor {
   /// By rank, which elements of the whole `tensor` is, flat; it may be undefined where there are
   /// none. Empty: it is the whole, on all ranks.
   std::vector<ElementRange> parts = {};
+  /// Of one in parts: the whole, where each rank has it between two steps all the same.
+  at::Tensor whole = {};
 };
 
 struct StateTensors {
   std::vector<NamedTensor> model;      // with Hugging Face's names
-  std::vector<NamedTensor> optimizer;  // moments: exp_avg.NAME, exp_avg_sq.NAME
+  std::vector<NamedTensor> optimizer;  // moments: exp_avg.NAME, exp_avg_sq.NAME; read by us alone
   std::vector<NamedTensor> ema;        // with the names of the model; empty: none is kept
 };
 
@@ -33,12 +35,15 @@ struct StateTensors {
 void append_tensors(std::vector<NamedTensor>& list, const std::vector<std::string>& names,
                     const std::vector<at::Tensor>& tensors, const std::string& prefix = "");
 
-/// The groups of a checkpoint, as the machinery of saving reads them.
-std::vector<StateGroup> state_groups(const StateTensors& state, Communicator& communicator);
+/// The groups of a checkpoint, as the machinery of saving reads them. With `all_write` each rank
+/// writes the slices of the moments that it has; what others read (weights, averages) is gathered.
+std::vector<StateGroup> state_groups(const StateTensors& state, Communicator& communicator,
+                                     bool all_write);
 
 /// Collective. Fills `tensors` on all ranks by what the first `readers` ranks read with `read`,
-/// each some of them and beside each other; the others give no `read`. The first failure of this
-/// rank's `read`: the others don't know of it.
+/// beside each other; the others give no `read`. Where all read, each reads its own part of a
+/// tensor in parts; any other tensor is read by one rank, which hands it out. The first failure of
+/// this rank's `read`: the others don't know of it.
 Result<void> fill(Communicator& communicator, const std::vector<NamedTensor>& tensors,
                   const TensorReader& read, int readers);
 

@@ -5,9 +5,9 @@
 #include <mutex>
 #include <utility>
 
+#include "trainer/checkpoint/file_plan.h"
 #include "trainer/checkpoint/interference.h"
 #include "trainer/checkpoint/save_job.h"
-#include "trainer/checkpoint/shard_plan.h"
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/comm/agreement.h"
 #include "trainer/process/lines.h"
@@ -22,11 +22,11 @@ class Saving::Impl {
   Impl(Communicator& communicator, SavingOptions options, const StateTensors& state)
       : comm_(communicator),
         options_(std::move(options)),
-        groups_(state_groups(state, communicator)),
+        groups_(state_groups(state, communicator, options_.is_shared)),
         own_(options_.retention.keep) {
     if (options_.begun_at) own_.add(*options_.begun_at);
     if (!options_.saves_midway || !is_writer()) return;
-    staging_.prepare(bytes_of_writer(groups_, plan_shards(groups_, writers()), comm_.rank()));
+    staging_.prepare(bytes_of_writer(groups_, plan_files(groups_, writers()), comm_.rank()));
   }
 
   void begin(const Manifest& manifest) {
@@ -34,7 +34,7 @@ class Saving::Impl {
     const bool may_begin = !job || end_previous(manifest.step);
     if (is_in_parts(groups_)) {
       if (!all_may_begin(may_begin, manifest.step)) return;
-      if (!is_writer()) return send_parts(groups_, plan_shards(groups_, writers()));
+      if (!is_writer()) return send_parts(groups_, plan_files(groups_, writers()));
     }
     if (!may_begin || !is_writer()) return;
     step_ = manifest.step;
@@ -97,7 +97,7 @@ class Saving::Impl {
     Result<std::span<std::byte>> memory{std::span<std::byte>()};
     if (mine && is_writer())
       memory =
-          staging_.reserve(bytes_of_writer(groups_, plan_shards(groups_, writers()), comm_.rank()));
+          staging_.reserve(bytes_of_writer(groups_, plan_files(groups_, writers()), comm_.rank()));
     const auto counts = sum_over_ranks(comm_, {mine ? 0.0 : 1.0, memory ? 0.0 : 1.0});
     if (counts[0] > 0) return false;
     if (counts[1] == 0) return true;

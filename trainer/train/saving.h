@@ -42,7 +42,7 @@ class Saving {
 
   /// On all ranks, after a finished step, with everything of `manifest` but its files. Begins a
   /// save and returns; the state is read until wait_until_copied() returns. While an earlier
-  /// save is still being written it waits for it. Collective where ranks hold parts of the state.
+  /// save is still being written it waits for it. Collective where parts of the state are gathered.
   void begin(const Manifest& manifest);
   /// Before the state changes, so before each update of the parameters. Local.
   void wait_until_copied();

@@ -15,6 +15,13 @@ struct ElementRange {
   bool operator==(const ElementRange&) const = default;
 };
 
+/// All extents multiplied. What does not fit, as in a shape that somebody else wrote, wraps.
+inline std::int64_t element_count(std::span<const std::int64_t> shape) {
+  std::uint64_t count = 1;
+  for (const auto extent : shape) count *= static_cast<std::uint64_t>(extent);
+  return static_cast<std::int64_t>(count);
+}
+
 /// Tensors begin, and shards are cut, at multiples of so many elements. A kernel that works on 64
 /// bytes at a time and on the rest one by one then rounds every element as on the whole tensor.
 inline constexpr std::int64_t kShardAlignment = 16;

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/values/flat_layout.h"
+
 namespace tj::trainer {
 
 enum class TensorKind {
@@ -29,10 +31,6 @@ struct TensorSpec {
   bool is_saved = true;
 };
 
-inline std::int64_t element_count(const TensorSpec& spec) {
-  std::int64_t count = 1;
-  for (const auto extent : spec.shape) count *= extent;
-  return count;
-}
+inline std::int64_t element_count(const TensorSpec& spec) { return element_count(spec.shape); }
 
 }  // namespace tj::trainer

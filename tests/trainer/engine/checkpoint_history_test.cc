@@ -12,9 +12,9 @@
 
 #include "tests/trainer/engine/disk_calls.h"
 #include "tests/trainer/temporary_folder.h"
+#include "trainer/checkpoint/file_plan.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/save_work.h"
-#include "trainer/checkpoint/shard_plan.h"
 
 namespace tj::trainer {
 namespace {
@@ -36,17 +36,17 @@ StateGroup group_of(const char* stem) {
 SaveWork work_of(const SaveOrder& order) {
   static const std::vector<StateGroup> groups{group_of(kModelStem), group_of(kOptimizerStem)};
   static const std::vector<std::byte> zeros(64);
-  const auto plan = plan_shards(groups, order.writers);
+  const auto plan = plan_files(groups, order.writers);
   std::vector<FileContent> files;
   std::map<std::string, std::string> indices;
-  for (const auto& shard : plan) {
-    const auto& group = groups[shard.group];
-    if (shard.tensors.size() < group.tensors.size())
-      indices[index_name(group.stem)] = index_text(groups, shard.group, plan);
-    if (shard.writer != order.writer) continue;
-    FileContent file{.name = shard.file, .head = {}, .parts = {}};
+  for (const auto& planned : plan) {
+    const auto& group = groups[planned.group];
+    if (planned.tensors.size() < group.tensors.size())
+      indices[index_name(group.stem)] = index_text(groups, planned.group, plan);
+    if (planned.writer != order.writer) continue;
+    FileContent file{.name = planned.name, .head = {}, .parts = {}};
     std::vector<TensorBytes> tensors;
-    for (const auto index : shard.tensors) {
+    for (const auto index : planned.tensors) {
       const auto bytes = std::span(zeros).first(group.tensors[index].bytes());
       tensors.push_back(
           {.name = group.tensors[index].name, .shape = group.tensors[index].shape, .bytes = bytes});

@@ -1,8 +1,10 @@
 """Runs the real trainer-engine: one process, or several ranks as a launcher would start them."""
 
+import collections
 import json
 import os
 import pathlib
+import re
 import shutil
 import struct
 import sys
@@ -18,6 +20,7 @@ ENGINE = os.environ.get("TJ_ENGINE", "")
 TEXT = "the quick brown fox jumps over the lazy dog and runs away. " * 400
 
 
+SLICE_NAME = re.compile(r"(.+)\[(\d+):(\d+)\]")  # of a tensor that ranks have written in parts
 # What a run leaves beside its checkpoints.
 REPORTS = ["ledger.json", "logs", "metrics.jsonl"]
 
@@ -73,7 +76,7 @@ class EngineTest(ProcessTest):
         """All losses, and the groups of tensors that `step` has left."""
         self.assertEqual(self.losses(one), self.losses(other))
         for stem in self.GROUPS:
-            left, right = (tensors_of(out / f"step-{step:06}", stem) for out in (one, other))
+            left, right = (bits_of(out / f"step-{step:06}", stem) for out in (one, other))
             self.assertEqual(left, right, f"{stem} of {one.name} and {other.name}")
 
     def events(self):
@@ -112,4 +115,25 @@ def tensors_of(folder, stem):
         tensors.update(found)
     assert set(tensors) == set(document["weight_map"])
     assert document["metadata"]["total_size"] == sum(len(raw) for _, _, raw in tensors.values())
-    return tensors
+    return joined(tensors)
+
+
+def joined(tensors):
+    """With the slices of a tensor put together: flat, as their names tell no shape."""
+    whole, slices = {}, collections.defaultdict(list)
+    for name, (dtype, shape, raw) in tensors.items():
+        if found := SLICE_NAME.fullmatch(name):
+            begin, end = int(found[2]), int(found[3])
+            assert shape == [end - begin], name
+            slices[found[1]].append((begin, end, dtype, raw))
+        else:
+            whole[name] = (dtype, shape, raw)
+    for name, parts in slices.items():
+        parts.sort()
+        assert [begin for begin, *_ in parts] == [0, *(end for _, end, *_ in parts[:-1])], f"{name}: slices don't join"
+        whole[name] = (parts[0][2], [parts[-1][1]], b"".join(raw for *_, raw in parts))
+    return whole
+
+
+def bits_of(folder, stem):
+    return {name: (dtype, raw) for name, (dtype, _, raw) in tensors_of(folder, stem).items()}

@@ -30,11 +30,11 @@ class Wire(EngineTest):
         lines = self.nodes.run(node, "cat /proc/net/dev").splitlines()
         return next(int(line.split()[9]) for line in lines if line.strip().startswith("eth0:"))
 
-    def bytes_of_run(self, stage, steps):
+    def bytes_of_run(self, stage, steps, *more):
         """What each rank has sent, and what the run says that it has moved."""
-        out = self.folder / f"stage-{stage}-{steps}"
+        out = self.folder / "-".join(map(str, (stage, steps, *more)))
         before = [self.sent_bytes(node) for node in range(RANKS)]
-        ranks = [self.start(*FLAGS, "--zero", stage, "--steps", steps, "--out", out, rank=rank, world_size=RANKS,
+        ranks = [self.start(*FLAGS, "--zero", stage, "--steps", steps, *more, "--out", out, rank=rank, world_size=RANKS,
                             within=self.nodes.within(rank), environment={"MASTER_ADDR": nodes.ADDRESSES[0]})
                  for rank in range(RANKS)]
         for rank in ranks:
@@ -46,7 +46,7 @@ class Wire(EngineTest):
         for stage, law in LAW.items():
             few, _ = self.bytes_of_run(stage, STEPS_FEW)
             more, said = self.bytes_of_run(stage, STEPS_MORE)
-            saved = tensors_of(self.folder / f"stage-{stage}-{STEPS_FEW}" / f"step-{STEPS_FEW:06}", "model")
+            saved = tensors_of(self.folder / f"{stage}-{STEPS_FEW}" / f"step-{STEPS_FEW:06}", "model")
             parameters = sum(len(raw) for _, _, raw in saved.values()) / FLOAT_BYTES
             for rank in range(RANKS):
                 sent = (more[rank] - few[rank]) / (STEPS_MORE - STEPS_FEW) / FLOAT_BYTES
@@ -55,6 +55,19 @@ class Wire(EngineTest):
                 print(what, flush=True)
                 self.assertLess(abs(moved / law - 1), WIRE_SHARE_MAX, what)
                 self.assertLess(abs(moved / said - 1), WIRE_SHARE_MAX, what)
+
+    def test_a_save_sends_no_moments_and_weights_only_where_no_rank_has_them_whole(self):
+        """Both nodes see the same --out."""
+        for stage, weights_max in {2: 0, 3: 1}.items():
+            rare, _ = self.bytes_of_run(stage, STEPS_MORE)
+            often, _ = self.bytes_of_run(stage, STEPS_MORE, "--save-every", 1)
+            saved = tensors_of(self.folder / f"{stage}-{STEPS_MORE}" / f"step-{STEPS_MORE:06}", "model")
+            weights_bytes = sum(len(raw) for _, _, raw in saved.values())
+            sent = sum(often) - sum(rare)
+            in_weights = sent / (STEPS_MORE - 1) / weights_bytes
+            what = f"stage {stage}: a save sends {in_weights:.4f} of the bytes of the weights, at most {weights_max}"
+            print(what, flush=True)
+            self.assertLess(in_weights, weights_max + WIRE_SHARE_MAX, what)
 
 
 if __name__ == "__main__":

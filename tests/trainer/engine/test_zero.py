@@ -3,7 +3,7 @@
 import json
 import signal
 
-from engine import EngineTest, tensors_of
+from engine import EngineTest, bits_of
 
 SMALL = ("--layers", 2, "--width", 64, "--heads", 2, "--seq-len", 32, "--batch-size", 16)
 BY_LOGICAL_SHARDS = (*SMALL, "--deterministic", "--ema", 0.9, "--lr", 3e-3, "--warmup-steps", 0, "--schedule", "constant")
@@ -61,7 +61,7 @@ class Zero(EngineTest):
         self.train_ranks(2, *flags, "--steps", steps, "--out", killed, "--resume")
         for stem in self.GROUPS:
             name = f"step-{steps:06}"
-            self.assertEqual(tensors_of(whole / name, stem), tensors_of(killed / name, stem), stem)
+            self.assertEqual(bits_of(whole / name, stem), bits_of(killed / name, stem), stem)
 
     def test_flags_of_stage_3_need_stage_3(self):
         _, err = self.train(*SMALL, "--zero", 2, "--zero-prefetch", 5, code=78)

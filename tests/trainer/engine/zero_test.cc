@@ -104,16 +104,23 @@ at::Tensor tokens_of(const Gpt2Run& run, std::int64_t step) {
                         torch::kInt64);
 }
 
-double train_step(Learner& learner, const Gpt2Run& run, int rank, std::int64_t step) {
+std::int64_t targets_of(const Gpt2Run& run) {
+  return run.plan.batch_size * run.workload.config().context;
+}
+
+void pass_all(Learner& learner, const Gpt2Run& run, int rank, std::int64_t step) {
   const auto& plan = run.plan;
   const auto tokens = tokens_of(run, step);
-  const auto targets = plan.batch_size * run.workload.config().context;
   for (std::int64_t pass = 0; pass < plan.accumulation; ++pass) {
     const auto first = (rank * plan.accumulation + pass) * plan.micro_batch;
     learner.pass({tokens.narrow(0, first, plan.micro_batch)}, step * plan.batch_size + first,
-                 targets);
+                 targets_of(run));
   }
-  const auto outcome = learner.update(kLr, targets);
+}
+
+double train_step(Learner& learner, const Gpt2Run& run, int rank, std::int64_t step) {
+  pass_all(learner, run, rank, step);
+  const auto outcome = learner.update(kLr, targets_of(run));
   TORCH_CHECK(outcome.is_applied, "every step counts");
   return outcome.loss;
 }
@@ -176,34 +183,92 @@ TEST(Zero, deterministic_has_the_bits_of_plain_training_at_each_stage_and_size) 
   }
 }
 
+void expect_near(const std::vector<double>& got, const std::vector<double>& wanted, double bound,
+                 const std::string& what) {
+  ASSERT_EQ(got.size(), wanted.size()) << what;
+  for (std::size_t step = 0; step < wanted.size(); ++step)
+    EXPECT_NEAR(got[step] / wanted[step], 1.0, bound) << what << ", step " << step;
+}
+
 TEST(Zero, each_stage_learns_as_plain_training_within_a_bound) {
   // bfloat16 weights round where autocast rounds, and in addition the embeddings and the norms.
   for (const auto& [precision, bound] : {std::pair("fp32", 1e-5), std::pair("bf16", 1e-2)}) {
-    const auto wanted = train(small_with({{"--precision", precision}}), 1).losses;
-    for (const int stage : {1, 2, 3}) {
-      for (const int ranks : {1, 2, 3, 4}) {
-        for (const int passes : {1, 2, 4}) {
-          const auto got = train(small_with({{"--precision", precision},
-                                             {"--batch-size", ranks == 3 ? "12" : "16"},
-                                             {"--zero", std::to_string(stage)},
-                                             {"--accumulation", std::to_string(passes)}}),
-                                 ranks)
-                               .losses;
-          if (ranks == 3) continue;  // another batch: it only has to go through
-          for (std::size_t step = 0; step < wanted.size(); ++step)
-            EXPECT_NEAR(got[step] / wanted[step], 1.0, bound)
-                << precision << ", " << name_of(stage, ranks, passes) << ", step " << step;
+    for (const auto& [batch, worlds] :
+         {std::pair("16", std::vector{1, 2, 4}), std::pair("12", std::vector{3})}) {
+      const Flags alone{{"--precision", precision}, {"--batch-size", batch}};
+      const auto wanted = train(small_with(alone), 1).losses;
+      for (const int stage : {1, 2, 3}) {
+        for (const int ranks : worlds) {
+          for (const int passes : {1, 2, 4}) {
+            auto flags = small_with(alone);
+            flags["--zero"] = std::to_string(stage);
+            flags["--accumulation"] = std::to_string(passes);
+            expect_near(train(flags, ranks).losses, wanted, bound,
+                        std::string(precision) + ", " + name_of(stage, ranks, passes));
+          }
         }
       }
     }
   }
 }
 
-TEST(Zero, fp16_scales_its_loss_and_finds_an_overflow_on_any_rank) {
+TEST(Zero, fp16_scales_its_loss_and_learns_as_plain_training) {
   const auto wanted = train(small_with({}), 1).losses;
   const auto got = train(small_with({{"--precision", "fp16"}, {"--zero", "3"}}), 2).losses;
-  for (std::size_t step = 0; step < wanted.size(); ++step)
-    EXPECT_NEAR(got[step] / wanted[step], 1.0, 1e-2);
+  expect_near(got, wanted, 1e-2, "fp16");
+}
+
+struct Overflowed {
+  UpdateOutcome outcome;
+  double scale = 0;  // of the loss, after it
+  double loss_again = 0;
+};
+
+/// A step that each rank sees, then one whose gradients overflow fp16 on the culprit alone, and
+/// that one again. By rank; `before` and `after` are the state around the overflow.
+std::vector<Overflowed> overflow(const Flags& flags, int ranks, int culprit, Tensors& before,
+                                 Tensors& after) {
+  const auto run = run_of(flags, ranks);
+  std::vector<Overflowed> seen(static_cast<std::size_t>(ranks));
+  on_ranks(ranks, [&](Communicator& communicator) {
+    const int rank = communicator.rank();
+    PhaseClock clock;
+    Learner learner(run.plan, run.workload, communicator, clock);
+    learner.begin();
+    train_step(learner, run, rank, 0);
+    collect(learner.state().model, "", rank, before);
+    collect(learner.state().optimizer, "", rank, before);
+    const double scale = learner.loss_scale().scale;
+    if (rank == culprit) learner.loss_scale().scale = 1e30;
+    pass_all(learner, run, rank, 1);
+    learner.loss_scale().scale = scale;
+    auto& mine = seen[static_cast<std::size_t>(rank)];
+    mine.outcome = learner.update(kLr, targets_of(run));
+    mine.scale = learner.loss_scale().scale;
+    collect(learner.state().model, "", rank, after);
+    collect(learner.state().optimizer, "", rank, after);
+    mine.loss_again = train_step(learner, run, rank, 1);
+  });
+  return seen;
+}
+
+TEST(Zero, fp16_an_overflow_on_any_rank_leaves_the_state_of_all_as_it_was) {
+  constexpr int kRanks = 3;
+  for (const int stage : {1, 2, 3}) {
+    for (int culprit = 0; culprit < kRanks; ++culprit) {
+      Tensors before, after;
+      const auto flags = small_with(
+          {{"--precision", "fp16"}, {"--batch-size", "12"}, {"--zero", std::to_string(stage)}});
+      for (const auto& seen : overflow(flags, kRanks, culprit, before, after)) {
+        EXPECT_FALSE(seen.outcome.is_applied) << "stage " << stage << ", rank " << culprit;
+        EXPECT_EQ(seen.scale, LossScale{}.scale / 2);
+        EXPECT_EQ(seen.outcome.loss, seen.loss_again) << "of the same weights";
+      }
+      ASSERT_FALSE(before.empty());
+      for (const auto& [name, tensor] : before)
+        EXPECT_TRUE(after.at(name).equal(tensor)) << name << ", stage " << stage;
+    }
+  }
 }
 
 TEST(Zero, recomputation_and_every_way_to_gather_change_no_bit) {

@@ -228,6 +228,10 @@ StateTensors Zero::state() const {
     };
   };
   append(state.model, "", of(&ZeroUnit::weights));
+  for (std::size_t tensor = 0, index = 0; tensor < homes_.size(); ++tensor)
+    if (homes_[tensor])
+      state.model[index++].whole =
+          units_[homes_[tensor]->unit].whole_weights(homes_[tensor]->member);
   append(state.optimizer, "exp_avg.", of(&ZeroUnit::first_moment));
   append(state.optimizer, "exp_avg_sq.", of(&ZeroUnit::second_moment));
   if (inputs_.has_averages) append(state.ema, "", of(&ZeroUnit::average));

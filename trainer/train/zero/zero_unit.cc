@@ -230,6 +230,10 @@ at::Tensor at_index(const std::vector<at::Tensor>& tensors,
 
 }  // namespace
 
+at::Tensor ZeroUnit::whole_weights(std::size_t member) const {
+  const bool is_there = is_whole_ && kind_.weights == at::kFloat;
+  return is_there ? parameters_[member].detach() : at::Tensor();
+}
 at::Tensor ZeroUnit::first_moment(std::size_t member) const {
   return at_index(optimizer_->first_moments(), moment_index_[member]);
 }

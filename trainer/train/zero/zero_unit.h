@@ -75,6 +75,8 @@ class ZeroUnit {
 
   // What a checkpoint holds of a member: this rank's part, flat and float32; undefined: none.
   const at::Tensor& weights(std::size_t member) const { return pieces_[member]; }
+  /// All of the member, where each rank has that in float32 between two steps; else undefined.
+  at::Tensor whole_weights(std::size_t member) const;
   at::Tensor first_moment(std::size_t member) const;
   at::Tensor second_moment(std::size_t member) const;
   at::Tensor average(std::size_t member) const;

@@ -5,14 +5,14 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "trainer/checkpoint/shard_plan.h"
+#include "trainer/checkpoint/file_plan.h"
 #include "trainer/values/json_integer.h"
 
 namespace tj::trainer {
 namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
-using NamedTensors = std::map<std::string, const TensorBytes*>;
+using NamedTensors = std::map<std::string, const StoredTensor*>;
 
 constexpr std::int64_t kConfigBytesMax = 1 << 20;
 constexpr const char* kHead = "lm_head.weight";
@@ -33,7 +33,7 @@ Result<TensorCatalog> open_catalog(const fs::path& path) {
                  "does not exist; it must be a folder as transformers saves it, or a "
                  ".safetensors file");
   }
-  const bool has_weights = fs::exists(path / shard_name("model", 0, 1), unreadable) ||
+  const bool has_weights = fs::exists(path / group_file_name("model", 0, 1), unreadable) ||
                            fs::exists(path / index_name("model"), unreadable);
   if (has_weights) return TensorCatalog::open(path, "model");
   return wrong(path.string(), "holds neither model.safetensors nor model.safetensors.index.json");
@@ -46,7 +46,7 @@ Result<NamedTensors> by_our_names(const TensorCatalog& catalog) {
     if (name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias")) continue;
     const bool is_ours = name.starts_with(kPrefix) || name == kHead;
     const std::string ours = is_ours ? name : std::string(kPrefix) + name;
-    if (!tensors.emplace(ours, tensor).second)
+    if (!tensors.emplace(ours, &tensor).second)
       return wrong("tensor " + ours, "is there twice, with and without \"transformer.\"");
   }
   // Of tied tensors a file may keep either.
@@ -143,11 +143,11 @@ Result<Gpt2Config> with_config(Gpt2Config model, const fs::path& file) {
   return model;
 }
 
-Result<std::vector<float>> floats_of(const TensorBytes& tensor) {
-  std::size_t count = 1;
-  for (const auto extent : tensor.shape) count *= static_cast<std::size_t>(extent);
-  std::vector<float> floats(count);
-  if (const auto read = read_floats(tensor, floats); !read) return read.error();
+Result<std::vector<float>> floats_of(const NamedTensors::value_type& named) {
+  const auto& [name, tensor] = named;
+  std::vector<float> floats(static_cast<std::size_t>(element_count(tensor->shape)));
+  const auto read = read_tensor(tensor, {.name = name, .shape = tensor->shape, .floats = floats});
+  if (!read) return read.error();
   return floats;
 }
 
@@ -156,9 +156,9 @@ Result<void> check_tied(const NamedTensors& tensors) {
   const auto embedding = tensors.find(kTokenEmbedding);
   if (head == tensors.end() || embedding == tensors.end()) return {};
   if (head->second == embedding->second) return {};
-  const auto left = floats_of(*head->second);
+  const auto left = floats_of(*head);
   if (!left) return left.error();
-  const auto right = floats_of(*embedding->second);
+  const auto right = floats_of(*embedding);
   if (!right) return right.error();
   if (head->second->shape == embedding->second->shape && *left == *right) return {};
   return wrong("tensor " + std::string(kHead), "differs from wte.weight; this model ties the two");

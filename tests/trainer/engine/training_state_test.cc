@@ -1,5 +1,8 @@
-// How a start reads: each rank some of the tensors, beside each other, and every rank gets all.
+// How a start reads (each rank some of the tensors, beside each other, and every rank gets all),
+// and what of a sharded state each rank saves.
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "tests/trainer/engine/gloo_ranks.h"
 #include "trainer/checkpoint/training_state.h"
@@ -40,7 +43,7 @@ TensorReader reader_of(int rank, Reads& reads, const std::string& bad = "") {
       return Error{.code = Code::invalid, .message = "is damaged", .subject = target.name};
     const auto base = 100.0F * std::stof(target.name.substr(1));
     for (std::size_t i = 0; i < target.floats.size(); ++i)
-      target.floats[i] = base + static_cast<float>(i);
+      target.floats[i] = base + static_cast<float>(target.begin) + static_cast<float>(i);
     return {};
   };
 }
@@ -65,10 +68,14 @@ TEST(Fill, each_rank_reads_its_share_once_and_all_get_all) {
       EXPECT_TRUE(fill(communicator, tensors, reader_of(rank, reads), readers));
       expect_filled(tensors, rank);
     });
-    for (std::int64_t index = 0; index < kTensors; ++index)
-      EXPECT_EQ(reads.by["t" + std::to_string(index)],
-                std::vector<int>{static_cast<int>(index % readers)})
+    for (std::int64_t index = 0; index < kTensors; ++index) {
+      auto& by = reads.by["t" + std::to_string(index)];
+      std::ranges::sort(by);
+      const bool is_read_in_parts = readers == kRanks && index % 2 == 1;
+      EXPECT_EQ(by, is_read_in_parts ? std::vector<int>({0, 1})
+                                     : std::vector<int>{static_cast<int>(index % readers)})
           << readers << " readers";
+    }
   }
 }
 
@@ -77,11 +84,55 @@ TEST(Fill, a_rank_that_can_not_read_holds_nobody_up_and_knows_it) {
   on_gloo_ranks(kRanks, [&](Communicator& communicator, PhaseClock&) {
     const int rank = communicator.rank();
     const auto tensors = tensors_of(rank);
-    const auto filled = fill(communicator, tensors, reader_of(rank, reads, "t1"), kRanks);
-    EXPECT_EQ(filled.ok(), rank != 1);
-    EXPECT_EQ(filled ? "" : describe(filled.error()), rank == 1 ? "t1: is damaged" : "");
+    const auto filled = fill(communicator, tensors, reader_of(rank, reads, "t0"), kRanks);
+    EXPECT_EQ(filled.ok(), rank != 0);
+    EXPECT_EQ(filled ? "" : describe(filled.error()), rank == 0 ? "t0: is damaged" : "");
   });
-  EXPECT_EQ(reads.by.count("t4"), 0U) << "nothing is read after a failure";
+  EXPECT_EQ(reads.by.count("t6"), 0U) << "nothing is read after a failure";
+}
+
+/// A weight that every rank has, and a moment in parts: of 7 and 3 elements, and none.
+StateTensors sharded_state(int rank) {
+  StateTensors state;
+  const auto tensors = tensors_of(rank);
+  state.model = {tensors[1]};
+  state.model.front().whole = torch::ones({kElements});
+  state.optimizer = {tensors[3]};
+  return state;
+}
+
+struct Saved {
+  std::string name;
+  std::optional<int> holder;
+  bool is_copied_here;
+  bool is_gathered;
+  bool operator==(const Saved&) const = default;
+};
+
+std::vector<Saved> saved_of(const StateGroup& group) {
+  std::vector<Saved> saved;
+  for (const auto& tensor : group.tensors)
+    saved.push_back(
+        {tensor.name, tensor.holder, tensor.copy_to != nullptr, tensor.send_to != nullptr});
+  return saved;
+}
+
+TEST(StateGroups, each_rank_saves_the_slices_that_it_has_and_gathers_nothing) {
+  on_gloo_ranks(kRanks, [&](Communicator& communicator, PhaseClock&) {
+    const int rank = communicator.rank();
+    const auto groups = state_groups(sharded_state(rank), communicator, /*all_write=*/true);
+    EXPECT_EQ(saved_of(groups[0]), (std::vector<Saved>{{"t1", std::nullopt, true, false}}));
+    EXPECT_EQ(saved_of(groups[1]), (std::vector<Saved>{{"t3[0:7]", 0, rank == 0, false},
+                                                       {"t3[7:10]", 1, rank == 1, false}}));
+  });
+}
+
+TEST(StateGroups, the_only_writer_gathers_what_others_have) {
+  on_gloo_ranks(kRanks, [&](Communicator& communicator, PhaseClock&) {
+    const auto groups =
+        state_groups(sharded_state(communicator.rank()), communicator, /*all_write=*/false);
+    EXPECT_EQ(saved_of(groups[1]), (std::vector<Saved>{{"t3", std::nullopt, true, true}}));
+  });
 }
 
 }  // namespace

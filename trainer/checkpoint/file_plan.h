@@ -1,5 +1,5 @@
 // Who writes which tensor of a checkpoint, and how the files are called: Hugging Face's layout, one
-// file or shards with an index. Pure.
+// file, or several with an index. Pure.
 #pragma once
 #include <span>
 #include <string>
@@ -10,27 +10,28 @@
 namespace tj::trainer {
 
 /// One file of a checkpoint.
-struct Shard {
+struct PlannedFile {
   std::size_t group = 0;  // index among the groups
   int writer = 0;
-  std::string file;
+  std::string name;
   std::vector<std::size_t> tensors;  // indices in the group, ascending
 };
 
-/// Every tensor in exactly one shard, the bytes of all groups together spread evenly over the
-/// writers (largest first, to whoever has least). A writer has at most one shard of a group.
-std::vector<Shard> plan_shards(std::span<const StateGroup> groups, int writers);
+/// Every tensor in exactly one file: that of the only rank that has it, or else the bytes of all
+/// groups together are spread evenly over the writers (largest first, to whoever has least). A
+/// writer has at most one file of a group.
+std::vector<PlannedFile> plan_files(std::span<const StateGroup> groups, int writers);
 
-std::size_t bytes_of_writer(std::span<const StateGroup> groups, std::span<const Shard> plan,
+std::size_t bytes_of_writer(std::span<const StateGroup> groups, std::span<const PlannedFile> plan,
                             int writer);
 
 /// "model.safetensors" of one, else "model-00002-of-00004.safetensors" (`index` from 0).
-std::string shard_name(const std::string& stem, std::size_t index, std::size_t count);
+std::string group_file_name(const std::string& stem, std::size_t index, std::size_t count);
 /// "model.safetensors.index.json"
 std::string index_name(const std::string& stem);
 
-/// The index of a group that has more than one shard: total_size and weight_map.
+/// The index of a group that has more than one file: total_size and weight_map.
 std::string index_text(std::span<const StateGroup> groups, std::size_t group,
-                       std::span<const Shard> shards);
+                       std::span<const PlannedFile> files);
 
 }  // namespace tj::trainer

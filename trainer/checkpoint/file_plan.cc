@@ -1,4 +1,4 @@
-#include "trainer/checkpoint/shard_plan.h"
+#include "trainer/checkpoint/file_plan.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -18,26 +18,27 @@ std::vector<int> assign(const StateGroup& group, std::vector<std::size_t>& loads
   });
   std::vector<int> writers(group.tensors.size());
   for (const std::size_t index : order) {
-    const auto least = std::ranges::min_element(loads);
-    writers[index] = static_cast<int>(least - loads.begin());
-    *least += group.tensors[index].bytes();
+    const auto& tensor = group.tensors[index];
+    const auto least = std::ranges::min_element(loads) - loads.begin();
+    writers[index] = tensor.holder.value_or(static_cast<int>(least));
+    loads[static_cast<std::size_t>(writers[index])] += tensor.bytes();
   }
   return writers;
 }
 
 }  // namespace
 
-std::size_t bytes_of_writer(std::span<const StateGroup> groups, std::span<const Shard> plan,
+std::size_t bytes_of_writer(std::span<const StateGroup> groups, std::span<const PlannedFile> plan,
                             int writer) {
   std::size_t bytes = 0;
-  for (const auto& shard : plan) {
-    if (shard.writer != writer) continue;
-    for (const auto index : shard.tensors) bytes += groups[shard.group].tensors[index].bytes();
+  for (const auto& file : plan) {
+    if (file.writer != writer) continue;
+    for (const auto index : file.tensors) bytes += groups[file.group].tensors[index].bytes();
   }
   return bytes;
 }
 
-std::string shard_name(const std::string& stem, std::size_t index, std::size_t count) {
+std::string group_file_name(const std::string& stem, std::size_t index, std::size_t count) {
   if (count == 1) return stem + ".safetensors";
   char numbers[48];
   std::snprintf(numbers, sizeof numbers, "-%05zu-of-%05zu", index + 1, count);
@@ -46,36 +47,36 @@ std::string shard_name(const std::string& stem, std::size_t index, std::size_t c
 
 std::string index_name(const std::string& stem) { return stem + ".safetensors.index.json"; }
 
-std::vector<Shard> plan_shards(std::span<const StateGroup> groups, int writers) {
+std::vector<PlannedFile> plan_files(std::span<const StateGroup> groups, int writers) {
   std::vector<std::size_t> loads(static_cast<std::size_t>(writers));
-  std::vector<Shard> plan;
+  std::vector<PlannedFile> plan;
   for (std::size_t group = 0; group < groups.size(); ++group) {
     const auto writer_of = assign(groups[group], loads);
-    std::vector<Shard> shards(static_cast<std::size_t>(writers));
+    std::vector<PlannedFile> files(static_cast<std::size_t>(writers));
     for (std::size_t index = 0; index < writer_of.size(); ++index)
-      shards[static_cast<std::size_t>(writer_of[index])].tensors.push_back(index);
+      files[static_cast<std::size_t>(writer_of[index])].tensors.push_back(index);
     for (int writer = 0; writer < writers; ++writer) {
-      shards[static_cast<std::size_t>(writer)].group = group;
-      shards[static_cast<std::size_t>(writer)].writer = writer;
+      files[static_cast<std::size_t>(writer)].group = group;
+      files[static_cast<std::size_t>(writer)].writer = writer;
     }
-    std::erase_if(shards, [](const Shard& shard) { return shard.tensors.empty(); });
-    for (std::size_t index = 0; index < shards.size(); ++index)
-      shards[index].file = shard_name(groups[group].stem, index, shards.size());
-    std::ranges::move(shards, std::back_inserter(plan));
+    std::erase_if(files, [](const PlannedFile& file) { return file.tensors.empty(); });
+    for (std::size_t index = 0; index < files.size(); ++index)
+      files[index].name = group_file_name(groups[group].stem, index, files.size());
+    std::ranges::move(files, std::back_inserter(plan));
   }
   return plan;
 }
 
 std::string index_text(std::span<const StateGroup> groups, std::size_t group,
-                       std::span<const Shard> shards) {
+                       std::span<const PlannedFile> files) {
   std::size_t total_bytes = 0;
   std::map<std::string, std::string> file_of;
-  for (const auto& shard : shards) {
-    if (shard.group != group) continue;
-    for (const std::size_t index : shard.tensors) {
+  for (const auto& file : files) {
+    if (file.group != group) continue;
+    for (const std::size_t index : file.tensors) {
       const auto& tensor = groups[group].tensors[index];
       total_bytes += tensor.bytes();
-      file_of[tensor.name] = shard.file;
+      file_of[tensor.name] = file.name;
     }
   }
   const nlohmann::ordered_json document = {{"metadata", {{"total_size", total_bytes}}},
