@@ -1,6 +1,7 @@
 #include "operator/kube/http_thread.h"
 
 #include <cpprest/http_client.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <pplx/threadpool.h>
 #include <stdlib.h>
@@ -12,6 +13,9 @@ namespace tj {
 boost::asio::io_context& http_thread() {
   // An exception here means that the pool is there already, with the library's own 40 threads.
   static const bool started = [] {
+    // The thread ends in a handler of exit(), after OpenSSL's own, and may free a certificate then:
+    // with locks that were gone it span for ever.
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
     crossplat::threadpool::initialize_with_threads(1);
     return true;
   }();

@@ -83,4 +83,7 @@ def scraped_operator(seconds=60):
             yield scrape
         finally:
             operator.terminate()
-            operator.wait(timeout=30)
+            try:
+                operator.wait(timeout=30)
+            finally:
+                operator.kill()  # of one that has ended, nothing

@@ -2,8 +2,10 @@
 // the server and the cause.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/x509.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -423,6 +425,21 @@ TEST_F(RestClient, no_callback_starts_after_the_client_is_gone) {
   ASSERT_TRUE(loop_.run_until([&] { return !server_->requests().empty(); }));
   api_.reset();
   EXPECT_FALSE(loop_.run_until([&] { return called; }, milliseconds(100)));
+}
+
+/// The last handler of exit() that runs, after all that OpenSSL may have registered.
+void end_as_openssl_is() { ::_exit(X509_STORE_new() == nullptr ? 1 : 0); }
+
+TEST(RestClientDeathTest, openssl_is_still_there_when_the_http_thread_ends) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process in which nobody has used it before
+  EXPECT_EXIT(
+      {
+        std::atexit(end_as_openssl_is);
+        ClientLoop loop;
+        const RestKubeApi api({.server = "https://127.0.0.1:1", .source = "test"}, loop.post());
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
