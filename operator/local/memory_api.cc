@@ -25,6 +25,13 @@ std::optional<Json> parse_body(const std::string& body) {
   return parsed;
 }
 
+/// An object without a namespace is one of the request's.
+void take_namespace(Json& object, const Request& request) {
+  const auto meta = object.find("metadata");
+  if (meta != object.end() && meta->is_object() && object_rules::has_namespace(request.resource))
+    meta->emplace("namespace", request.ns);
+}
+
 Result<std::string> dumped(Result<Json> result) {
   if (!result) return result.error();
   return result->dump();
@@ -121,9 +128,10 @@ Result<std::string> MemoryApi::effect(const Request& request) {
     case Verb::list:
       return dumped(store_.list(request.resource,
                                 {request.ns, request.label_selector, request.field_selector},
-                                request.continue_token));
+                                request.continue_token, request.limit));
     case Verb::create: return dumped(store_.create(request.resource, request.ns, *std::move(body)));
     case Verb::replace:
+      take_namespace(*body, request);
       if (key_of(*body) != key) return invalid(request, "the object's name is not the request's");
       return dumped(store_.replace(request.resource, *std::move(body)));
     case Verb::patch_status: return dumped(store_.patch_status(request.resource, key, *body));

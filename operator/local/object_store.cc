@@ -164,8 +164,10 @@ Result<Json> ObjectStore::remove(Resource resource, const ObjectKey& key, const 
   if (resource == Resource::pods) {
     if (const long long grace = grace_seconds(*old, options); grace > 0)
       return mark_deleted(old, grace);
+    // What was to end in time and must end now is written once more before it goes.
+    if (old->at("metadata").contains("deletionTimestamp")) mark_deleted(old, 0).value();
   }
-  erase(resource, old);
+  erase(resource, ObjectPtr(*find(resource, key)));
   if (resource == Resource::pods || resource == Resource::services) return *old;
   return Json{{"kind", "Status"},
               {"apiVersion", "v1"},
@@ -271,7 +273,7 @@ Result<std::vector<ObjectPtr>> ObjectStore::list_begin(Resource resource,
 }
 
 Result<Json> ObjectStore::list(Resource resource, const Selection& selection,
-                               const std::string& continue_token) {
+                               const std::string& continue_token, int objects_max) {
   Snapshot snapshot{.version = version_, .rest = {}};
   if (continue_token.empty()) {
     auto found = list_begin(resource, selection);
@@ -288,7 +290,8 @@ Result<Json> ObjectStore::list(Resource resource, const Selection& selection,
     snapshot = begun->second;  // kept: a page that got lost may be asked for again
   }
   const auto count =
-      std::min(snapshot.rest.size(), static_cast<std::size_t>(options_.list_objects_max));
+      std::min({snapshot.rest.size(), static_cast<std::size_t>(options_.list_objects_max),
+                static_cast<std::size_t>(objects_max)});
   Json items = Json::array();
   for (std::size_t i = 0; i < count; ++i) items.push_back(*snapshot.rest[i]);
   Json meta = {{"resourceVersion", std::to_string(snapshot.version)}};

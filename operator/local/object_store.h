@@ -112,7 +112,7 @@ class ObjectStore {
                      const std::string& label_selector = "") const;
   /// GET of a collection: one page, consistent with the first page of its continue token.
   Result<Json> list(Resource resource, const Selection& selection,
-                    const std::string& continue_token);
+                    const std::string& continue_token, int objects_max = kListPageMax);
 
   std::uint64_t version() const { return version_; }
   /// Changes up to and including this version are forgotten.

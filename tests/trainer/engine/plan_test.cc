@@ -41,7 +41,7 @@ TEST(TrainPlan, defaults_come_from_the_preset) {
   EXPECT_EQ(setting_of(*plan, "model").origin, "default");
 }
 
-/// Of `trainer train --help`: what stands in parentheses at the end of a flag's line, where a
+/// Of `trainer train --help`: what stands in parentheses at the end of a flag's lines, where a
 /// default stands.
 std::string default_in_help(const std::string& flag) {
   const auto entry = gpt2_entry();
@@ -50,8 +50,8 @@ std::string default_in_help(const std::string& flag) {
   const std::string help = parsed ? parsed->help.value_or("") : "";
   const auto begin = help.find("  " + flag + " ");
   if (begin == std::string::npos) return "no flag " + flag;
-  const std::string line = help.substr(begin, help.find("\n", begin) - begin);
-  return line.substr(std::min(line.rfind('('), line.size()));
+  const std::string entry_text = help.substr(begin, help.find("\n  -", begin) - begin);
+  return entry_text.substr(std::min(entry_text.rfind('('), entry_text.size()));
 }
 
 TEST(TrainPlan, its_defaults_are_those_of_the_help) {
@@ -61,7 +61,7 @@ TEST(TrainPlan, its_defaults_are_those_of_the_help) {
   for (const auto& row : run->plan.settings) {
     const bool is_switch = row.value == "no";
     if (row.origin != "default" || is_switch || row.name == "model") continue;
-    EXPECT_THAT(default_in_help("--" + row.name), testing::StartsWith("(" + row.value));
+    EXPECT_THAT(default_in_help("--" + row.name), testing::StartsWith("(" + row.value)) << row.name;
     ++compared;
   }
   EXPECT_GE(compared, 20);
