@@ -325,7 +325,9 @@ class Trainer(unittest.TestCase):
                                ("check", read("docs/check.md"))):
             with self.subTest(command):
                 _, text = program_output("trainer", command, "--help")
-                by_help = dict(re.findall(r"^ +(--[a-z0-9-]+) .*\(([\d.]+)\)$", text, re.MULTILINE))
+                each = re.findall(r"^ +(--[a-z0-9-]+)\b(.*(?:\n(?! +--).*)*)", text, re.MULTILINE)  # a long one has two lines
+                found = {flag: re.search(r"\(([\d.]+)\)$", words, re.MULTILINE) for flag, words in each}
+                by_help = {flag: default[1] for flag, default in found.items() if default}
                 flags = [row for row in markdown.rows(table) if row[0].startswith("`--")]
                 by_table = {row[0].strip("`").split()[0]: row[1] for row in flags if re.fullmatch(r"[\d.]+", row[1])}
                 self.assertEqual(by_table, by_help)
