@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cmath>
+
 namespace tj::trainer {
 namespace {
 
@@ -56,6 +58,26 @@ TEST_P(HeadLoss, in_bfloat16_is_near_the_formula_for_the_rounded_values) {
     const auto difference = (our_gradients[i].to(at::kFloat) - gradients[i]).norm();
     EXPECT_LT((difference / gradients[i].norm()).item<double>(), 2e-2) << i;
   }
+}
+
+/// 1 - p of a token that is nearly certain has to be found before it is rounded to eight bits.
+TEST(HeadLossInBfloat16, a_certain_token_keeps_its_small_gradient) {
+  const auto x = torch::tensor({{7.0F}}).to(at::kBFloat16).requires_grad_(true);
+  const auto w = torch::tensor({{1.0F}, {0.0F}}).to(at::kBFloat16);
+  const auto loss = head_loss_sum(x, w, torch::tensor({0}, torch::kInt64), kIgnored);
+  const auto gradient = torch::autograd::grad({loss}, {x})[0].item<double>();
+  const double wanted = 1 / (1 + std::exp(-7.0)) - 1;
+  EXPECT_NEAR(gradient / wanted, 1, 0.01);
+}
+
+TEST(HeadLossBlocks, are_few_and_of_whole_tiles_on_a_gpu) {
+  constexpr std::int64_t kGpt2 = 50257, kTokens = 32 * 1024;
+  EXPECT_EQ(logit_stride(/*is_gpu=*/true, kGpt2), 50304);
+  EXPECT_EQ(logit_rows(/*is_gpu=*/true, kTokens, 50304), 8192);
+  EXPECT_EQ(logit_rows(/*is_gpu=*/true, 100, 50304), 100);
+  EXPECT_EQ(logit_stride(/*is_gpu=*/false, kGpt2), 50272);
+  EXPECT_EQ(logit_rows(/*is_gpu=*/false, kTokens, 50272), 667);
+  EXPECT_EQ(logit_rows(/*is_gpu=*/false, kTokens, std::int64_t{1} << 40), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, HeadLoss,
