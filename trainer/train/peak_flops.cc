@@ -9,11 +9,8 @@ struct Peak {
   bool has_bf16 = true;
 };
 
-/// The first whose part the name has.
 constexpr Peak kPeaks[] = {
-    {"B200", 2250}, {"H200", 989},      {"H100 PCIe", 756},  {"H100 NVL", 835},
-    {"H100", 989},  {"H800 PCIe", 756}, {"H800", 989},       {"A100", 312},
-    {"A800", 312},  {"L40S", 362},      {"NVIDIA L4,", 121}, {"V100", 125, /*has_bf16=*/false},
+#include "trainer/train/peak_flops.inc"
 };
 
 }  // namespace

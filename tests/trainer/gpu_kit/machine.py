@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import subprocess
 
 LOOK_SECONDS_MAX = 120  # the first import of torch reads gigabytes
@@ -18,9 +19,8 @@ if torch.cuda.is_available():
     found.update(gpu=card.name, memory_gib=round(card.total_memory / 2**30, 1))
 print(json.dumps(found))
 """
-# 10^12 FLOP/s of dense bfloat16, by what the card's name holds; NVIDIA's data sheets. The first match counts.
-PEAKS = (("H100 PCIe", 756), ("H100 NVL", 835), ("H100", 989), ("H200", 989), ("GH200", 989), ("B200", 2250),
-         ("A100", 312), ("L40S", 362), ("L4", 121), ("A10", 125))
+# The trainer's own list. Cards without bfloat16 have one value more.
+PEAK = re.compile(r'^\{"([^"]+)", (\d+)\},$', re.MULTILINE)
 
 
 @dataclasses.dataclass
@@ -37,8 +37,9 @@ class Machine:
 
     @property
     def peak_tflops(self):
-        """None where the card is not in the list."""
-        return next((peak for name, peak in PEAKS if name in self.gpu), None)
+        """10^12 FLOP/s of dense bfloat16; None where the card is not in the list."""
+        peaks = PEAK.findall(pathlib.Path(__file__).with_name("peak_flops.inc").read_text())
+        return next((int(peak) for name, peak in peaks if name in f"{self.gpu},"), None)
 
     def heading(self):
         card = f"{self.gpu} {self.memory_gib} GiB, driver {self.driver}" if self.gpu else f"no GPU ({self.cpu}), no driver"
