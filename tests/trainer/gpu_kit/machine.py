@@ -22,6 +22,9 @@ print(json.dumps(found))
 # The trainer's own list. Cards without bfloat16 have one value more.
 PEAK = re.compile(r'^\{"([^"]+)", (\d+)\},$', re.MULTILINE)
 
+HERE = pathlib.Path(__file__).resolve()
+PEAK_FILES = [folder / "peak_flops.inc" for folder in (HERE.parent, HERE.parents[3] / "trainer/train")]  # in the kit, in the tree
+
 
 @dataclasses.dataclass
 class Machine:
@@ -38,7 +41,7 @@ class Machine:
     @property
     def peak_tflops(self):
         """10^12 FLOP/s of dense bfloat16; None where the card is not in the list."""
-        peaks = PEAK.findall(pathlib.Path(__file__).with_name("peak_flops.inc").read_text())
+        peaks = PEAK.findall(next(path for path in PEAK_FILES if path.exists()).read_text())
         return next((int(peak) for name, peak in peaks if name in f"{self.gpu},"), None)
 
     def heading(self):
