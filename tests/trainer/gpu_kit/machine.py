@@ -22,8 +22,8 @@ print(json.dumps(found))
 # The trainer's own list. Cards without bfloat16 have one value more.
 PEAK = re.compile(r'^\{"([^"]+)", (\d+)\},$', re.MULTILINE)
 
-HERE = pathlib.Path(__file__).resolve()
-PEAK_FILES = [folder / "peak_flops.inc" for folder in (HERE.parent, HERE.parents[3] / "trainer/train")]  # in the kit, in the tree
+HERE = pathlib.Path(__file__).resolve().parent
+PEAK_FILES = [HERE / folder / "peak_flops.inc" for folder in ("", "../../../trainer/train")]  # in the kit, in the tree
 
 
 @dataclasses.dataclass
