@@ -59,10 +59,10 @@ Result<void> TensorCatalog::add(const fs::path& path) {
 
 /// `tensor` stays where it is when its file moves.
 Result<void> TensorCatalog::add(const TensorBytes& tensor) {
-  const auto elements = element_count(tensor.shape);
   auto slice = parse_slice_name(tensor.name);
   const bool is_slice = slice && tensor.shape == std::vector{slice->range.size()};
-  if (!is_slice) slice = {.tensor = tensor.name, .range = {.begin = 0, .end = elements}};
+  if (!is_slice)
+    slice = {.tensor = tensor.name, .range = {.begin = 0, .end = element_count(tensor.shape)}};
   auto& stored = tensors_[slice->tensor];
   if (!stored.pieces.empty() && !(is_slice && stored.is_in_slices))
     return wrong("tensor " + slice->tensor, "is there whole and in slices");

@@ -28,8 +28,7 @@ struct Folder {
   Folder() {
     float next = 0;
     for (const auto& spec : gpt2_tensors(kModel)) {
-      std::size_t count = 1;
-      for (const auto extent : spec.shape) count *= static_cast<std::size_t>(extent);
+      const auto count = static_cast<std::size_t>(element_count(spec));
       Stored stored{.shape = spec.shape, .values = std::vector<float>(count)};
       for (auto& value : stored.values) value = next++;
       tensors[spec.name] = stored;
@@ -59,8 +58,7 @@ std::pair<std::string, double> read_all(const fs::path& path) {
   std::vector<TensorTarget> targets;
   std::vector<std::string> names;
   for (const auto& spec : gpt2_tensors(kModel)) {
-    std::size_t count = 1;
-    for (const auto extent : spec.shape) count *= static_cast<std::size_t>(extent);
+    const auto count = static_cast<std::size_t>(element_count(spec));
     memory.emplace_back(count);
     targets.push_back({.name = spec.name, .shape = spec.shape, .floats = memory.back()});
     names.push_back(spec.name);

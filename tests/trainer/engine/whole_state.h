@@ -19,8 +19,7 @@ inline void collect(const std::vector<NamedTensor>& tensors, const std::string& 
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   for (const auto& named : tensors) {
-    std::int64_t size = 1;
-    for (const auto extent : named.shape) size *= extent;
+    const auto size = element_count(named.shape);
     auto& whole = wholes.try_emplace(prefix + named.name, torch::zeros({size})).first->second;
     if (!named.tensor.defined()) continue;
     const auto own = named.tensor.detach().reshape({-1});
