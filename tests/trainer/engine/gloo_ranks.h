@@ -7,6 +7,7 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "tests/trainer/engine/rank_threads.h"
+#include "trainer/comm/agreement.h"
 #include "trainer/comm/c10d_communicator.h"
 #include "trainer/watch/phase_clock.h"
 
@@ -31,6 +32,8 @@ inline void on_gloo_ranks(int world_size,
     PhaseClock clock;
     const auto communicator =
         world_size == 1 ? make_single_communicator() : join_gloo(store, rank, world_size, clock);
+    // Work that sends nothing may end while another rank still makes its connections to this one.
+    (void)sum_over_ranks(*communicator, {1});
     work(*communicator, clock);
   });
 }
