@@ -35,8 +35,9 @@ AdamW::AdamW(const std::vector<at::Tensor>& parameters, const std::vector<Update
 
 AdamW::~AdamW() = default;
 
-void AdamW::step(double lr) {
+void AdamW::step(double lr, const at::Tensor& skip) {
   const at::NoGradGuard no_grad;
+  const auto found_inf = skip.defined() ? std::optional(skip) : std::nullopt;
   ++step_count_;
   if (count_.defined()) count_.fill_(static_cast<double>(step_count_));
   for (auto& group : groups_) {
@@ -44,7 +45,8 @@ void AdamW::step(double lr) {
     for (const auto& parameter : group.parameters) gradients.push_back(parameter.grad());
     at::_fused_adamw_(group.parameters, gradients, group.first, group.second, {}, group.counts,
                       lr * group.rule.lr_scale, group.rule.beta1, group.rule.beta2,
-                      group.rule.weight_decay, kEps, /*amsgrad=*/false, /*maximize=*/false);
+                      group.rule.weight_decay, kEps, /*amsgrad=*/false, /*maximize=*/false,
+                      /*grad_scale=*/{}, found_inf);
   }
 }
 

@@ -18,8 +18,9 @@ class AdamW {
   AdamW(const AdamW&) = delete;
   AdamW& operator=(const AdamW&) = delete;
 
-  /// Needs a gradient in each parameter.
-  void step(double lr);
+  /// Needs a gradient in each parameter. Where `skip`, a float32 scalar on their device, is 1
+  /// nothing changes but the count, which is set back by whoever reads it.
+  void step(double lr, const at::Tensor& skip = {});
 
   /// First and second moments, in the order of the parameters.
   const std::vector<at::Tensor>& first_moments() const { return first_moments_; }

@@ -45,10 +45,11 @@ class Replicas : public DataParallel {
     for (const auto& parameter : parameters_) averages_.push_back(parameter.detach().clone());
   }
 
-  bool unscale(double scale) override { return unscale_gradients(gradients(), scale); }
+  at::Tensor unscale(double scale) override { return unscale_gradients(gradients(), scale); }
 
-  void update(double lr) override {
-    optimizer_->step(lr);
+  void update(double lr, const at::Tensor& skip) override { optimizer_->step(lr, skip); }
+
+  void move_averages() override {
     if (!averages_.empty()) update_averages(averages_, parameters_, plan_.ema_decay);
   }
 
@@ -132,7 +133,7 @@ class OverlappedReplicas final : public Replicas {
       if (!parameter.grad().defined()) parameter.mutable_grad() = torch::zeros_like(parameter);
   }
 
-  double clip(double norm_max) override { return clip_gradients(gradients(), norm_max); }
+  at::Tensor clip(double norm_max) override { return clip_gradients(gradients(), norm_max); }
 
   void clear() override {
     if (comm_.world_size() == 1) {
@@ -165,7 +166,9 @@ class TreeReplicas final : public Replicas {
   }
   LogicalShardTree* tree() override { return &*tree_; }
   void finish_gradients() override { tree_->sum(comm_); }
-  double clip(double norm_max) override { return clip_gradients_exactly(gradients(), norm_max); }
+  at::Tensor clip(double norm_max) override {
+    return clip_gradients_exactly(gradients(), norm_max);
+  }
   void clear() override {}  // each logical shard begins with zeros anyway
 
  private:
@@ -219,9 +222,10 @@ class ShardedReplicas final : public DataParallel {
   void end_forward() override { zero_.end_forward(); }
   LogicalShardTree* tree() override { return zero_.tree(); }
   void finish_gradients() override { zero_.finish_gradients(); }
-  bool unscale(double scale) override { return zero_.unscale(scale); }
-  double clip(double norm_max) override { return zero_.clip(norm_max); }
-  void update(double lr) override { zero_.update(lr, plan_.ema_decay); }
+  at::Tensor unscale(double scale) override { return zero_.unscale(scale); }
+  at::Tensor clip(double norm_max) override { return zero_.clip(norm_max); }
+  void update(double lr, const at::Tensor& skip) override { zero_.update(lr, skip); }
+  void move_averages() override { zero_.move_averages(plan_.ema_decay); }
   void clear() override { zero_.clear(); }
   bool is_finite_here() const override {
     if (plan_.zero.stage == 3) return true;  // between two passes no block has its weights

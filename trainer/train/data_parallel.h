@@ -39,11 +39,17 @@ class DataParallel {
 
   // Collective, after the last pass, in this order.
   virtual void finish_gradients() = 0;
-  /// Divides the gradients by `scale`. False when any value of any rank was not finite.
-  virtual bool unscale(double scale) = 0;
-  /// The L2 norm over all gradients, which are clipped to `norm_max`; 0: they are not.
-  virtual double clip(double norm_max) = 0;
-  virtual void update(double lr) = 0;
+  /// Divides the gradients by `scale`. Not 0, a float32 scalar on the device, when any value of any
+  /// rank was not finite.
+  virtual at::Tensor unscale(double scale) = 0;
+  /// The L2 norm over all gradients, a scalar on the device; they are clipped to `norm_max`, unless
+  /// that is 0.
+  virtual at::Tensor clip(double norm_max) = 0;
+  /// Where `skip`, a float32 scalar on the device, is 1 nothing changes but optimizer_steps(),
+  /// which the caller then sets back.
+  virtual void update(double lr, const at::Tensor& skip) = 0;
+  /// After an update that was not skipped.
+  virtual void move_averages() = 0;
   /// After an update or what came instead of it: gradients begin again.
   virtual void clear() = 0;
 

@@ -9,20 +9,15 @@ namespace {
 constexpr double kNormEps = 1e-6;
 }
 
-double clip_gradients(const std::vector<at::Tensor>& gradients, double norm_max) {
+at::Tensor clip_gradients(const std::vector<at::Tensor>& gradients, double norm_max) {
   const at::NoGradGuard no_grad;
-  const auto norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients)), 2.0);
-  if (norm_max > 0) {
-    const auto factor = norm_max / (norm + kNormEps);
-    // A factor of 1 changes no bit, so the pass over all gradients is saved.
-    if (factor.item<double>() < 1.0) at::_foreach_mul_(gradients, factor);
-  }
-  return norm.item<double>();
+  auto norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients)), 2.0);
+  if (norm_max > 0) at::_foreach_mul_(gradients, clip_factor(norm, norm_max));
+  return norm;
 }
 
-float clip_factor(double norm, double norm_max) {
-  if (norm_max == 0) return 1;
-  return static_cast<float>(std::min(1.0, norm_max / (norm + kNormEps)));
+at::Tensor clip_factor(const at::Tensor& norm, double norm_max) {
+  return (norm_max / (norm + kNormEps)).clamp_max(1.0).to(at::kFloat);
 }
 
 ExactSquares exact_squares(const std::vector<at::Tensor>& gradients) {
@@ -34,21 +29,20 @@ ExactSquares exact_squares(const std::vector<at::Tensor>& gradients) {
   return squares;
 }
 
-double clip_gradients_exactly(const std::vector<at::Tensor>& gradients, double norm_max) {
+at::Tensor clip_gradients_exactly(const std::vector<at::Tensor>& gradients, double norm_max) {
   const at::NoGradGuard no_grad;
-  const double norm = std::sqrt(exact_squares(gradients).sum());
-  const float factor = clip_factor(norm, norm_max);
-  if (factor < 1) at::_foreach_mul_(gradients, factor);
+  auto norm = at::scalar_tensor(std::sqrt(exact_squares(gradients).sum()), at::kDouble);
+  if (norm_max > 0) at::_foreach_mul_(gradients, clip_factor(norm, norm_max));
   return norm;
 }
 
-bool unscale_gradients(const std::vector<at::Tensor>& gradients, double scale) {
+at::Tensor unscale_gradients(const std::vector<at::Tensor>& gradients, double scale) {
   const at::NoGradGuard no_grad;
   const auto options = gradients.front().options();
-  auto is_infinite = torch::zeros({1}, options);
-  const auto inverse = torch::full({1}, 1.0 / scale, options);
+  auto is_infinite = torch::zeros({}, options);
+  const auto inverse = torch::full({}, 1.0 / scale, options);
   at::_amp_foreach_non_finite_check_and_unscale_(gradients, is_infinite, inverse);
-  return is_infinite.item<double>() == 0;
+  return is_infinite;
 }
 
 void update_averages(const std::vector<at::Tensor>& averages,

@@ -2,10 +2,8 @@
 
 #include <torch/torch.h>
 
-#include <cmath>
-
 #include "trainer/checkpoint/training_state.h"
-#include "trainer/comm/agreement.h"
+#include "trainer/train/host_read.h"
 #include "trainer/workload/initial_tensor.h"
 
 namespace tj::trainer {
@@ -29,6 +27,24 @@ std::vector<at::Tensor> of_kind(TensorKind kind, const std::vector<TensorSpec>& 
   for (std::size_t index = 0; index < specs.size(); ++index)
     if (specs[index].kind == kind) chosen.push_back(tensors[index]);
   return chosen;
+}
+
+/// What the host is told of a step, behind its sums.
+enum Fact : std::size_t { kNorm, kOverflow, kIsApplied, kAreOwnFinite, kFacts };
+
+at::Tensor told_of(const at::Tensor& sums, const std::array<at::Tensor, kFacts>& facts) {
+  std::vector<at::Tensor> all{sums.flatten()};
+  for (const auto& fact : facts) all.push_back(fact.to(at::kDouble).view({1}));
+  return at::cat(all);
+}
+
+std::span<const double> numbers_of(const at::Tensor& told) {
+  return {told.const_data_ptr<double>(), static_cast<std::size_t>(told.numel())};
+}
+
+/// Of [slots, 1 + metric sums].
+at::Tensor are_losses_finite(const at::Tensor& sums) {
+  return at::isfinite(sums.select(1, 0)).all();
 }
 
 }  // namespace
@@ -123,38 +139,49 @@ void Learner::measure(const Batch& batch) {
 }
 
 SampleSums Learner::take_measured() {
-  auto measured = sums_over_ranks(sums_.cpu());
+  const auto told = HostRead(sums_over_ranks().flatten()).wait();
   sums_.zero_();
   passes_done_ = 0;
-  return measured;
+  return sample_sums(numbers_of(told));
 }
 
 UpdateOutcome Learner::update(double lr, std::int64_t weight_of_step) {
   TORCH_CHECK(passes_done_ == plan_.accumulation, "an update follows all passes of a step");
-  const auto own = sums_.cpu();  // the one time in a step that the host waits for the passes
-  are_own_losses_finite_ = at::isfinite(own.select(1, 0)).all().item<bool>();
-  UpdateOutcome outcome{.sums = sums_over_ranks(own)};
-  outcome.loss = outcome.sums.loss / static_cast<double>(weight_of_step);
+  const auto sums = sums_over_ranks();
   parallel_->finish_gradients();
   if (state_bytes_ == 0) state_bytes_ = parallel_->held_bytes();
-  check_gradients(outcome);
+  const auto overflow = plan_.precision == Precision::fp16
+                            ? parallel_->unscale(loss_scale_.scale)
+                            : torch::zeros({}, sums.options().dtype(at::kFloat));
+  const auto norm = parallel_->clip(plan_.grad_clip);
+  // What is not finite must not reach the weights: they are what can still be saved.
+  const auto is_applied =
+      are_losses_finite(sums).logical_and(at::isfinite(norm)).logical_and(overflow.eq(0));
+  HostRead read(told_of(sums, {norm, overflow, is_applied, are_losses_finite(sums_)}));
+  // The device has this to do while the host looks at the numbers.
+  parallel_->update(lr, is_applied.logical_not().to(at::kFloat));
+  const auto outcome = outcome_of(read.wait(), weight_of_step);
   if (outcome.is_applied) {
-    parallel_->update(lr);
+    parallel_->move_averages();
     average_buffers();
+  } else {
+    parallel_->set_optimizer_steps(parallel_->optimizer_steps() - 1);
   }
   clear();
   return outcome;
 }
 
-void Learner::check_gradients(UpdateOutcome& outcome) {
-  if (plan_.precision == Precision::fp16) {
-    outcome.is_applied = parallel_->unscale(loss_scale_.scale);
-    loss_scale_.update(outcome.is_applied);
-  }
-  if (!outcome.is_applied) return;
-  outcome.gradient_norm = parallel_->clip(plan_.grad_clip);
-  // What is not finite must not reach the weights: they are what can still be saved.
-  outcome.is_applied = std::isfinite(outcome.loss) && std::isfinite(outcome.gradient_norm);
+UpdateOutcome Learner::outcome_of(const at::Tensor& told, std::int64_t weight_of_step) {
+  const auto all = numbers_of(told);
+  const auto facts = all.last(kFacts);
+  UpdateOutcome outcome{.sums = sample_sums(all.first(all.size() - kFacts)),
+                        .is_applied = facts[kIsApplied] != 0};
+  outcome.loss = outcome.sums.loss / static_cast<double>(weight_of_step);
+  const bool has_overflowed = facts[kOverflow] != 0;
+  if (!has_overflowed) outcome.gradient_norm = facts[kNorm];
+  if (plan_.precision == Precision::fp16) loss_scale_.update(!has_overflowed);
+  are_own_losses_finite_ = facts[kAreOwnFinite] != 0;
+  return outcome;
 }
 
 /// Passes have changed them by what each rank alone has seen.
@@ -171,16 +198,19 @@ bool Learner::is_finite_here() const {
   return are_own_losses_finite_ && parallel_->is_finite_here();
 }
 
-SampleSums Learner::sums_over_ranks(const at::Tensor& own) {
+at::Tensor Learner::sums_over_ranks() {
   // Every slot was filled by one rank, so that the sum over ranks keeps its bits.
-  const auto* const values = own.const_data_ptr<double>();
-  const auto all =
-      trainer::sum_over_ranks(comm_, std::vector<double>(values, values + own.numel()));
-  const auto columns = static_cast<std::size_t>(own.size(1));
-  SampleSums sums{.metrics = std::vector<double>(columns - 1)};
-  for (std::size_t i = 0; i < all.size(); ++i)
-    (i % columns == 0 ? sums.loss : sums.metrics[i % columns - 1]) += all[i];
+  auto sums = sums_.clone();
+  comm_.all_reduce_sum(sums);
   return sums;
+}
+
+SampleSums Learner::sample_sums(std::span<const double> sums) const {
+  const auto columns = static_cast<std::size_t>(sums_.size(1));
+  SampleSums added{.metrics = std::vector<double>(columns - 1)};
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    (i % columns == 0 ? added.loss : added.metrics[i % columns - 1]) += sums[i];
+  return added;
 }
 
 void Learner::clear() {

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "trainer/comm/communicator.h"
@@ -75,8 +76,9 @@ class Learner {
   PassSums forward(const Batch& batch, std::int64_t first_sample);
   std::int64_t first_logical_shard(std::int64_t logical_shards_of_pass) const;
   void add_sums(std::int64_t slot, const PassSums& sums);
-  SampleSums sums_over_ranks(const at::Tensor& own);
-  void check_gradients(UpdateOutcome& outcome);
+  at::Tensor sums_over_ranks();
+  SampleSums sample_sums(std::span<const double> sums) const;
+  UpdateOutcome outcome_of(const at::Tensor& told, std::int64_t weight_of_step);
   void average_buffers();
   void clear();
 

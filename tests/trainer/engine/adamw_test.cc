@@ -28,5 +28,20 @@ TEST(AdamW, follows_the_paper_and_decays_matrices_only) {
   EXPECT_TRUE(torch::allclose(vector, torch::full({7}, without), 1e-5, 1e-6)) << vector;
 }
 
+/// Whether a step is skipped the device decides, and nobody asks it before.
+TEST(AdamW, a_skipped_step_leaves_weights_and_moments) {
+  const auto weights = torch::full({70}, 2.0).requires_grad_(true);
+  AdamW optimizer({weights}, {{}});
+  weights.mutable_grad() = torch::full({70}, NAN);
+  optimizer.step(0.01, torch::ones({}));
+  EXPECT_TRUE(weights.equal(torch::full({70}, 2.0)));
+  EXPECT_TRUE(optimizer.first_moments()[0].equal(torch::zeros({70})));
+  optimizer.set_step_count(0);
+  weights.mutable_grad() = torch::ones({70});
+  optimizer.step(0.01, torch::zeros({}));
+  EXPECT_EQ(optimizer.step_count(), 1);
+  EXPECT_FALSE(weights.equal(torch::full({70}, 2.0)));
+}
+
 }  // namespace
 }  // namespace tj::trainer

@@ -415,7 +415,7 @@ TEST(Zero, a_rank_that_leaves_out_a_block_holds_nobody_up) {
         loss_of(tensors, &zero, communicator.rank(), step).backward();
         zero.end_pass();
         zero.finish_gradients();
-        zero.update(kLr, 0);
+        zero.update(kLr);
         zero.clear();
       }
       collect(zero.state().model, "", communicator.rank(), got);

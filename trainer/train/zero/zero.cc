@@ -158,43 +158,55 @@ void Zero::finish_gradients() {
   for (auto& unit : units_) unit.end_pass();
 }
 
-bool Zero::unscale(double scale) {
-  double bad = 0;
-  for (auto& unit : units_) bad += unscale_gradients({unit.gradient()}, scale) ? 0 : 1;
-  return sum_over_ranks(comm_, {bad})[0] == 0;
+std::vector<at::Tensor> Zero::gradients() {
+  std::vector<at::Tensor> all;
+  for (auto& unit : units_) all.push_back(unit.gradient());
+  return all;
 }
 
-double Zero::clip(double norm_max) {
+at::Tensor Zero::unscale(double scale) {
+  auto is_infinite = unscale_gradients(gradients(), scale);
+  comm_.all_reduce_sum(is_infinite);
+  return is_infinite;
+}
+
+at::Tensor Zero::clip(double norm_max) {
   const at::NoGradGuard no_grad;
-  double norm = 0;
-  if (inputs_.is_deterministic) {
-    std::vector<at::Tensor> gradients;
-    for (auto& unit : units_) gradients.push_back(unit.gradient());
-    auto words = exact_squares(gradients).words();
-    auto tensor =
-        torch::from_blob(words.data(), {static_cast<std::int64_t>(words.size())}, torch::kInt64);
-    comm_.all_reduce_sum(tensor);
-    norm = std::sqrt(ExactSquares::from_words(words).sum());
-  } else {
-    double squares = 0;
-    for (auto& unit : units_) {
-      const auto own =
-          at::linalg_vector_norm(unit.gradient().to(at::kFloat), 2, {}, false, at::kDouble);
-      squares += std::pow(own.item<double>(), 2);
-    }
-    norm = std::sqrt(sum_over_ranks(comm_, {squares})[0]);
-  }
-  clip_factor_ = clip_factor(norm, norm_max);
+  auto norm = inputs_.is_deterministic ? exact_norm() : norm_of_shards();
+  if (norm_max > 0) clip_factor_ = clip_factor(norm, norm_max);
   return norm;
 }
 
-void Zero::update(double lr, double ema_decay) {
-  for (auto& unit : units_) unit.update(lr, clip_factor_, ema_decay);
+at::Tensor Zero::exact_norm() {
+  auto words = exact_squares(gradients()).words();
+  auto tensor =
+      torch::from_blob(words.data(), {static_cast<std::int64_t>(words.size())}, torch::kInt64);
+  comm_.all_reduce_sum(tensor);
+  return at::scalar_tensor(std::sqrt(ExactSquares::from_words(words).sum()),
+                           at::TensorOptions().dtype(at::kDouble).device(inputs_.kind.device));
+}
+
+at::Tensor Zero::norm_of_shards() {
+  std::vector<at::Tensor> norms;
+  for (const auto& gradient : gradients())
+    norms.push_back(at::linalg_vector_norm(gradient.to(at::kFloat), 2, {}, false, at::kDouble));
+  // Added one after the other: the bits don't depend on how many a kernel adds at once.
+  auto squares = at::stack(norms).square().cumsum(0).select(0, -1).clone();
+  comm_.all_reduce_sum(squares);
+  return squares.sqrt();
+}
+
+void Zero::update(double lr, const at::Tensor& skip) {
+  for (auto& unit : units_) unit.update({.lr = lr, .factor = clip_factor_, .skip = skip});
   for (auto& unit : units_) unit.wait_gathered();
 }
 
+void Zero::move_averages(double decay) {
+  for (auto& unit : units_) unit.move_averages(decay);
+}
+
 void Zero::clear() {
-  clip_factor_ = 1;
+  clip_factor_.reset();
   for (auto& unit : units_) unit.clear();
 }
 

@@ -49,12 +49,17 @@ class Zero final : public BlockHooks {
 
   /// Collective, after the last pass: each rank has the sum of its shards.
   void finish_gradients();
-  /// Collective: divides the gradients by `scale`. False when any value was not finite.
-  bool unscale(double scale);
-  /// Collective: the L2 norm over all gradients. update() clips to `norm_max`; 0: it does not.
-  double clip(double norm_max);
-  /// Collective.
-  void update(double lr, double ema_decay);
+  /// Collective: divides the gradients by `scale`. Not 0, a float32 scalar on the device, when any
+  /// value was not finite.
+  at::Tensor unscale(double scale);
+  /// Collective: the L2 norm over all gradients, a scalar on the device. update() clips to
+  /// `norm_max`; 0: it does not.
+  at::Tensor clip(double norm_max);
+  /// Collective. Where `skip`, a float32 scalar on the device, is 1 nothing changes but
+  /// step_count().
+  void update(double lr, const at::Tensor& skip = {});
+  /// After an update that was not skipped.
+  void move_averages(double decay);
   void clear();
 
   std::int64_t step_count() const;
@@ -76,6 +81,9 @@ class Zero final : public BlockHooks {
   void enter(std::size_t step);
   void leave(std::size_t step);
   void reduce(std::size_t unit);
+  std::vector<at::Tensor> gradients();
+  at::Tensor exact_norm();
+  at::Tensor norm_of_shards();
   void append(std::vector<NamedTensor>& list, const std::string& prefix,
               const std::function<at::Tensor(const ZeroUnit&, std::size_t)>& part) const;
 
@@ -89,7 +97,7 @@ class Zero final : public BlockHooks {
   std::size_t next_step_ = 0;
   bool is_last_pass_ = false;
   std::deque<std::size_t> reducing_;  // units, the oldest first
-  float clip_factor_ = 1;
+  at::Tensor clip_factor_;            // of this step; undefined: 1
 };
 
 /// Bytes of the memory under `tensors`, each piece counted once; undefined ones are skipped.

@@ -191,23 +191,32 @@ void ZeroUnit::wait_reduced() {
   has_arrived_.assign(members_.size(), false);
 }
 
-void ZeroUnit::update(double lr, float factor, double ema_decay) {
+/// What this rank has of the members' weights, in the order of the optimizer.
+std::vector<at::Tensor> ZeroUnit::parts() const {
+  std::vector<at::Tensor> parts;
+  for (const auto& piece : pieces_)
+    if (piece.defined()) parts.push_back(piece);
+  return parts;
+}
+
+void ZeroUnit::update(const ShardUpdate& how) {
   const at::NoGradGuard no_grad;
   auto gradient = gradient_.to(at::kFloat);
-  if (factor < 1) gradient.mul_(factor);
+  if (how.factor.defined()) gradient.mul_(how.factor);
   const auto shard_begin = comm_->rank() * layout_.shard_size();
-  std::vector<at::Tensor> parts;
   for (std::size_t member = 0; member < members_.size(); ++member) {
-    if (!moment_index_[member]) continue;
+    if (!pieces_[member].defined()) continue;
     const auto part = layout_.part(member, comm_->rank());
-    parts.push_back(pieces_[member]);
-    parts.back().mutable_grad() =
+    pieces_[member].mutable_grad() =
         gradient.narrow(0, layout_.offset(member) + part.begin - shard_begin, part.size());
   }
-  optimizer_->step(lr);
-  for (const auto& part : parts) part.mutable_grad().reset();
-  if (!averages_.empty()) update_averages(averages_, parts, ema_decay);
+  optimizer_->step(how.lr, how.skip);
+  for (const auto& part : parts()) part.mutable_grad().reset();
   refresh();
+}
+
+void ZeroUnit::move_averages(double decay) {
+  if (!averages_.empty()) update_averages(averages_, parts(), decay);
 }
 
 void ZeroUnit::refresh() {

@@ -21,6 +21,13 @@ struct ZeroKind {
   at::Device device = at::kCPU;
 };
 
+/// How a unit's shard is updated. The tensors are float32 scalars on its device.
+struct ShardUpdate {
+  double lr = 0;
+  at::Tensor factor;  // of the gradient; undefined: 1
+  at::Tensor skip;    // 1: the weights and moments stay; undefined: 0
+};
+
 class ZeroUnit {
  public:
   struct Member {
@@ -65,9 +72,9 @@ class ZeroUnit {
   /// The sum over ranks and passes of this rank's shard, once reduced.
   at::Tensor& gradient() { return gradient_; }
 
-  /// New weights of the shard from gradient() times `factor`; begins to gather them where they
-  /// stay whole.
-  void update(double lr, float factor, double ema_decay);
+  /// New weights of the shard from gradient(); begins to gather them where they stay whole.
+  void update(const ShardUpdate& how);
+  void move_averages(double decay);
   /// After an update or what came instead of it: gradients begin again.
   void clear();
   /// The weights the model computes with follow the float32 ones, as after a checkpoint was read.
@@ -87,6 +94,7 @@ class ZeroUnit {
   std::vector<at::Tensor> held() const;
 
  private:
+  std::vector<at::Tensor> parts() const;
   bool keeps_whole_gradient() const { return kind_.stage == 1 || is_placed_; }
   void allocate_whole_gradient();
 
