@@ -8,6 +8,7 @@
 #include "trainer/train/adamw.h"
 #include "trainer/train/gradients.h"
 #include "trainer/train/zero/zero.h"
+#include "trainer/workload/autocast.h"
 #include "trainer/workload/initial_tensor.h"
 
 namespace tj::trainer {
@@ -175,11 +176,6 @@ class TreeReplicas final : public Replicas {
   Communicator& comm_;
   std::optional<LogicalShardTree> tree_;
 };
-
-at::ScalarType type_of(Precision precision) {
-  if (precision == Precision::fp32) return at::kFloat;
-  return precision == Precision::bf16 ? at::kBFloat16 : at::kHalf;
-}
 
 /// Under ZeRO the weights the model computes with are of the precision of the passes, and the
 /// float32 ones are sharded. Not so where the bits must be those of stage 0.

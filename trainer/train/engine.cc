@@ -29,6 +29,9 @@
 #include "trainer/train/loop.h"
 #include "trainer/train/report_options.h"
 #include "trainer/train/start_table.h"
+#include "trainer/workload/attention.h"
+#include "trainer/workload/autocast.h"
+#include "trainer/workload/initial_tensor.h"
 
 namespace tj::trainer {
 namespace {
@@ -113,11 +116,16 @@ std::optional<Setting> choose_threads(const TrainPlan& plan, const ProcessEnv& e
 }
 
 /// The device and what carries the collectives, for the table.
-std::vector<Setting> place_settings(const Accelerator& accelerator, const Joined& joined) {
+std::vector<Setting> place_settings(const TrainPlan& plan, const Accelerator& accelerator,
+                                    const Joined& joined) {
   std::vector<Setting> rows{
       {"computes on",
        accelerator.gpu() ? "cuda:" + std::to_string(accelerator.device) : std::string("cpu"),
        accelerator.gpu() ? accelerator.text : "computed"}};
+  if (accelerator.gpu())
+    rows.push_back({"attention by",
+                    attention_backend(device_of(accelerator.gpu()), type_of(plan.precision)),
+                    "computed: torch's choice for " + std::string(to_string(plan.precision))});
   rows.insert(rows.end(), joined.network.begin(), joined.network.end());
   return rows;
 }
@@ -175,7 +183,8 @@ LoopEnd train_joined(const JoinedRun& run) {
     auto rows = start_table(run.plan, run.workload, *run.inputs.data, run.env);
     rows.push_back(sharing.setting);
     if (run.threads) rows.push_back(*run.threads);
-    for (auto& row : place_settings(run.accelerator, run.joined)) rows.push_back(std::move(row));
+    for (auto& row : place_settings(run.plan, run.accelerator, run.joined))
+      rows.push_back(std::move(row));
     for (const auto& note : run.env.rank == 0 ? run.plan.notes : std::vector<std::string>())
       say(note);
     run.reporter.begin(std::move(rows));

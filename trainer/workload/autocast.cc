@@ -4,13 +4,17 @@
 
 namespace tj::trainer {
 
+at::ScalarType type_of(Precision precision) {
+  if (precision == Precision::fp32) return at::kFloat;
+  return precision == Precision::bf16 ? at::kBFloat16 : at::kHalf;
+}
+
 Autocast::Autocast(Precision precision, c10::DeviceType device) : device_(device) {
   if (precision == Precision::fp32) return;
   was_enabled_ = at::autocast::is_autocast_enabled(device);
   is_active_ = true;
   at::autocast::set_autocast_enabled(device, true);
-  at::autocast::set_autocast_dtype(device,
-                                   precision == Precision::bf16 ? at::kBFloat16 : at::kHalf);
+  at::autocast::set_autocast_dtype(device, type_of(precision));
   at::autocast::increment_nesting();
 }
 

@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "trainer/workload/attention.h"
 #include "trainer/workload/autocast.h"
 #include "trainer/workload/draws.h"
 #include "trainer/workload/initial_tensor.h"
@@ -143,9 +144,7 @@ at::Tensor Gpt2::layer(const at::Tensor& x_BTC, std::int64_t index,
     return t.view({samples, tokens, config_.heads, width / config_.heads}).transpose(1, 2);
   };
   const auto qkv = conv1d(norm_of(x_BTC, p(0), p(1)), p(2), p(3)).split(width, 2);
-  const auto mixed_BHTc =
-      at::scaled_dot_product_attention(by_head(qkv[0]), by_head(qkv[1]), by_head(qkv[2]), {},
-                                       /*dropout_p=*/0.0, /*is_causal=*/true);
+  const auto mixed_BHTc = causal_attention(by_head(qkv[0]), by_head(qkv[1]), by_head(qkv[2]));
   const auto mixed_BTC = mixed_BHTc.transpose(1, 2).reshape({samples, tokens, width});
   const auto attended =
       x_BTC + dropped(conv1d(mixed_BTC, p(4), p(5)), attention_stream(index), first_sample);

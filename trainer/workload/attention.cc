@@ -1,0 +1,105 @@
+#include "trainer/workload/attention.h"
+
+#include <torch/torch.h>
+
+#include <ATen/Context.h>
+#include <ATen/SDPBackend.h>
+
+namespace tj::trainer {
+namespace {
+
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  return at::scaled_dot_product_attention(q, k, v, {}, /*dropout_p=*/0.0, /*is_causal=*/true);
+}
+
+at::SDPBackend backend_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  // cuDNN's backward has no order that torch can ask for.
+  at::globalContext().setSDPUseCuDNN(false);
+  return static_cast<at::SDPBackend>(
+      at::_fused_sdp_choice(q, k, v, {}, /*dropout_p=*/0.0, /*is_causal=*/true));
+}
+
+/// As long as it lives, kernels add in one order. A switch of the whole process, and an error in
+/// some operations that have no such order: so it is only on around attention.
+class OneOrder {
+ public:
+  OneOrder() {
+    context_.setDeterministicAlgorithms(true, /*warn_only=*/false);
+    context_.setDeterministicFillUninitializedMemory(false);
+  }
+  ~OneOrder() {
+    context_.setDeterministicAlgorithms(was_on_, only_warned_);
+    context_.setDeterministicFillUninitializedMemory(filled_);
+  }
+  OneOrder(const OneOrder&) = delete;
+  OneOrder& operator=(const OneOrder&) = delete;
+
+ private:
+  at::Context& context_ = at::globalContext();
+  bool was_on_ = context_.deterministicAlgorithms();
+  bool only_warned_ = context_.deterministicAlgorithmsWarnOnly();
+  bool filled_ = context_.deterministicFillUninitializedMemory();
+};
+
+/// Keeps a graph of its own from the inputs to the output, and goes back through it under OneOrder.
+struct InOrder : torch::autograd::Function<InOrder> {
+  using Context = torch::autograd::AutogradContext;
+  static constexpr std::size_t kInputs = 3;
+
+  static at::Tensor forward(Context* context, const at::Tensor& q, const at::Tensor& k,
+                            const at::Tensor& v) {
+    const at::AutoGradMode with_gradients(true);
+    std::vector<at::Tensor> kept;
+    for (const auto& input : {q, k, v})
+      kept.push_back(input.detach().requires_grad_(input.requires_grad()));
+    kept.push_back(attention(kept[0], kept[1], kept[2]));
+    const auto output = kept.back().detach();
+    context->saved_data["kept"] = std::move(kept);
+    return output;
+  }
+
+  static torch::autograd::variable_list backward(Context* context,
+                                                 torch::autograd::variable_list gradients) {
+    const auto kept = context->saved_data["kept"].toTensorVector();
+    context->saved_data.clear();
+    std::vector<at::Tensor> wanted;
+    for (std::size_t i = 0; i < kInputs; ++i)
+      if (kept[i].requires_grad()) wanted.push_back(kept[i]);
+    const OneOrder one_order;
+    auto made = torch::autograd::grad({kept.back()}, wanted, {gradients[0]});
+    torch::autograd::variable_list result(kInputs);
+    for (std::size_t i = kInputs; i-- > 0;) {
+      if (!kept[i].requires_grad()) continue;
+      result[i] = std::move(made.back());
+      made.pop_back();
+    }
+    return result;
+  }
+};
+
+}  // namespace
+
+at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  // The others have an order anyway.
+  const bool may_lack_order = q.is_cuda() && backend_of(q, k, v) != at::SDPBackend::math;
+  return may_lack_order ? causal_attention_in_order(q, k, v) : attention(q, k, v);
+}
+
+at::Tensor causal_attention_in_order(const at::Tensor& q, const at::Tensor& k,
+                                     const at::Tensor& v) {
+  return at::GradMode::is_enabled() ? InOrder::apply(q, k, v) : attention(q, k, v);
+}
+
+std::string attention_backend(at::Device device, at::ScalarType type) {
+  const auto q = torch::zeros({1, 1, 128, 64}, at::TensorOptions().device(device).dtype(type))
+                     .requires_grad_(true);
+  switch (backend_of(q, q, q)) {
+    case at::SDPBackend::math: return "math";
+    case at::SDPBackend::flash_attention: return "flash";
+    case at::SDPBackend::efficient_attention: return "memory-efficient";
+    case at::SDPBackend::cudnn_attention: return "cuDNN";
+    default: return "unknown";
+  }
+}
+
+}  // namespace tj::trainer

@@ -1,0 +1,19 @@
+// Attention by torch's scaled_dot_product_attention, with the same bits each time. Includes torch.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+namespace tj::trainer {
+
+/// Of each token to itself and those before it. All are [samples, heads, tokens, width].
+at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
+
+/// The same, with a backward that adds its gradients in one order. A GPU's own adds those of q as
+/// its blocks come, so that no two runs would have the same bits.
+at::Tensor causal_attention_in_order(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
+
+/// Which of torch's backends computes it there, in words: for heads of 64, of tensors of `type`.
+std::string attention_backend(at::Device device, at::ScalarType type);
+
+}  // namespace tj::trainer
