@@ -23,13 +23,11 @@ constexpr std::int64_t kGammaTries = 16;
 std::int64_t low(std::uint64_t value) { return static_cast<std::int64_t>(value & kMask); }
 std::int64_t high(std::uint64_t value) { return static_cast<std::int64_t>(value >> 32); }
 
-/// High and low 32 bits of `factor` times `word`, without a product of more than 48 bits: int64 is
-/// all that every device has.
+/// High and low 32 bits of `factor` times `word`. Their int64 wraps around on every device, which
+/// changes none of the 64 bits; the shift then copies the sign, and the mask takes that off.
 std::pair<at::Tensor, at::Tensor> product(std::int64_t factor, const at::Tensor& word) {
-  const auto lower = word.bitwise_and(0xFFFF) * factor;
-  const auto upper = word.bitwise_right_shift(16) * factor + lower.bitwise_right_shift(16);
-  return {upper.bitwise_right_shift(16),
-          upper.bitwise_and(0xFFFF).bitwise_left_shift(16) + lower.bitwise_and(0xFFFF)};
+  const auto whole = word * factor;
+  return {whole.bitwise_right_shift(32).bitwise_and(kMask), whole.bitwise_and(kMask)};
 }
 
 std::int64_t elements_of_row(at::IntArrayRef shape) {
@@ -41,6 +39,25 @@ std::int64_t elements_of_row(at::IntArrayRef shape) {
 at::Tensor words(const Draw& draw, std::int64_t rows, std::int64_t count, at::Device device) {
   return device.is_cpu() ? words_by_loop(draw, rows, count)
                          : words_by_tensors(draw, rows, count, device);
+}
+
+/// Calls take(index, word) for each word of the rows, which `index` counts one after the other.
+template <typename Take>
+void for_words(const Draw& draw, std::int64_t rows, std::int64_t count, const Take& take) {
+  at::parallel_for(0, rows, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const auto sample = static_cast<std::uint64_t>(draw.first_sample + row);
+      for (std::int64_t first = 0; first < count; first += kWordsOfBlock) {
+        const auto block = static_cast<std::uint32_t>(first / kWordsOfBlock);
+        const auto four = philox4x32(
+            {block, draw.purpose, static_cast<std::uint32_t>(sample),
+             static_cast<std::uint32_t>(sample >> 32)},
+            {static_cast<std::uint32_t>(draw.seed), static_cast<std::uint32_t>(draw.seed >> 32)});
+        for (std::int64_t i = 0; i < kWordsOfBlock && first + i < count; ++i)
+          take(row * count + first + i, four[static_cast<std::size_t>(i)]);
+      }
+    }
+  });
 }
 
 /// float64 in (0, 1).
@@ -73,20 +90,8 @@ at::Tensor gamma_of(double shape, const at::Tensor& words) {
 at::Tensor words_by_loop(const Draw& draw, std::int64_t rows, std::int64_t count) {
   auto result = at::empty({rows, count}, at::kLong);
   auto* const values = result.mutable_data_ptr<std::int64_t>();
-  at::parallel_for(0, rows, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      const auto sample = static_cast<std::uint64_t>(draw.first_sample + row);
-      for (std::int64_t first = 0; first < count; first += kWordsOfBlock) {
-        const auto block = static_cast<std::uint32_t>(first / kWordsOfBlock);
-        const auto four = philox4x32(
-            {block, draw.purpose, static_cast<std::uint32_t>(sample),
-             static_cast<std::uint32_t>(sample >> 32)},
-            {static_cast<std::uint32_t>(draw.seed), static_cast<std::uint32_t>(draw.seed >> 32)});
-        for (std::int64_t i = 0; i < kWordsOfBlock && first + i < count; ++i)
-          values[row * count + first + i] = four[static_cast<std::size_t>(i)];
-      }
-    }
-  });
+  for_words(draw, rows, count,
+            [&](std::int64_t index, std::uint32_t word) { values[index] = word; });
   return result;
 }
 
@@ -139,8 +144,16 @@ at::Tensor draw_keep_mask(const Draw& draw, double share, at::IntArrayRef shape,
                           at::Device device) {
   const auto limit = static_cast<std::int64_t>(std::llround(share * kTwoTo32));
   const auto kept = static_cast<float>(1.0 / share);
-  const auto all = words(draw, shape[0], elements_of_row(shape), device);
-  return all.lt(limit).to(at::kFloat).mul_(kept).view(shape);
+  if (!device.is_cpu()) {
+    const auto all = words_by_tensors(draw, shape[0], elements_of_row(shape), device);
+    return all.lt(limit).to(at::kFloat).mul_(kept).view(shape);
+  }
+  auto mask = at::empty(shape, at::kFloat);
+  auto* const values = mask.mutable_data_ptr<float>();
+  for_words(draw, shape[0], elements_of_row(shape), [&](std::int64_t index, std::uint32_t word) {
+    values[index] = word < limit ? kept : 0;
+  });
+  return mask;
 }
 
 }  // namespace tj::trainer

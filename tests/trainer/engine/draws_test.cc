@@ -77,6 +77,8 @@ TEST(Draws, beta_has_the_shares_of_its_law) {
 TEST(Draws, a_mask_holds_nothing_but_zero_and_the_inverse_of_its_share) {
   const auto mask = draw_keep_mask(kDraw, 0.8, {3, 1001}, at::kCPU);
   EXPECT_TRUE(mask.eq(0).logical_or(mask.eq(1 / 0.8F)).all().item<bool>());
+  const auto by_words = words_by_loop(kDraw, 3, 1001).lt(std::llround(0.8 * 0x1p32));
+  EXPECT_TRUE(mask.gt(0).equal(by_words));
   EXPECT_TRUE(draw_keep_mask(kDraw, 1, {1, 9}, at::kCPU).equal(torch::ones({1, 9})));
 }
 
