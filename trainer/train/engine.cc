@@ -361,8 +361,8 @@ int run_engine(int argc, const char* const* argv, Registry registry) {
   if (const auto* const failure = std::get_if<Failure>(&command))
     return end_with(*failure, env, {});
   const auto& [choice, parsed] = std::get<Command>(command);
-  if (parsed.help) {
-    say(*parsed.help);
+  if (parsed.shown) {
+    say(*parsed.shown);
     return exit_code::kDone;
   }
   const auto found = process_env_from(process_env, this_host());

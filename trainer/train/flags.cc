@@ -1,6 +1,7 @@
 #include "trainer/train/flags.h"
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
@@ -134,6 +135,20 @@ class Options {
 
 }  // namespace
 
+std::string models_json(Registry registry) {
+  auto models = nlohmann::ordered_json::array();
+  for (const auto& entry : registry) {
+    for (const auto& preset : entry.presets) {
+      models.push_back({{"model", preset.name},
+                        {"workload", entry.name},
+                        {"steps", preset.steps},
+                        {"batch_size", preset.batch_size},
+                        {"lr", preset.lr}});
+    }
+  }
+  return models.dump();
+}
+
 std::optional<std::string> model_flag(int argc, const char* const* argv) {
   constexpr std::string_view kModel = "--model";
   std::optional<std::string> model;
@@ -153,6 +168,10 @@ Result<ParsedFlags> parse_train_flags(int argc, const char* const* argv, Registr
   Options options(app, values);
   const std::string common = "Options";
   options.add({.name = "--model", .help = ""}, model_help(registry), common);
+  // What CLI11 calls a version is any text that is shown instead of all else.
+  app.set_version_flag("--list-models", models_json(registry),
+                       "print the names for --model, in JSON, and nothing else")
+      ->group(common);
   options.add({.name = "--data", .help = "", .is_repeatable = true, .required = true},
               workload.data_help, common);
   for (const auto& flag : kFlags) options.add(flag, flag.help, common);
@@ -162,7 +181,10 @@ Result<ParsedFlags> parse_train_flags(int argc, const char* const* argv, Registr
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    parsed.help = app.help();
+    parsed.shown = app.help();
+    return parsed;
+  } catch (const CLI::CallForVersion& models) {
+    parsed.shown = models.what();
     return parsed;
   } catch (const CLI::ParseError& failure) {
     return Error{

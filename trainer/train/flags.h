@@ -11,11 +11,14 @@ namespace tj::trainer {
 
 struct ParsedFlags {
   Flags flags;
-  std::optional<std::string> help;  // the text to print instead of a run
+  std::optional<std::string> shown;  // the text to print instead of a run
 };
 
 /// The text of --model, wherever it stands; the other flags are not looked at.
 std::optional<std::string> model_flag(int argc, const char* const* argv);
+
+/// JSON, for programs that try them all: of each name for --model its workload and its preset.
+std::string models_json(Registry registry);
 
 /// The engine's flags and those of the chosen workload. Fails with Code::invalid on an unknown
 /// flag, a missing value or a missing --data or --out.

@@ -47,7 +47,7 @@ std::string default_in_help(const std::string& flag) {
   const auto entry = gpt2_entry();
   const char* const argv[] = {"train", "--help"};
   const auto parsed = parse_train_flags(2, argv, {&entry, 1}, entry);
-  const std::string help = parsed ? parsed->help.value_or("") : "";
+  const std::string help = parsed ? parsed->shown.value_or("") : "";
   const auto begin = help.find("  " + flag + " ");
   if (begin == std::string::npos) return "no flag " + flag;
   const std::string entry_text = help.substr(begin, help.find("\n  -", begin) - begin);
@@ -269,6 +269,15 @@ TEST(Flags, the_model_is_known_before_all_others) {
             "--model: is \"gpt3\"; it must be one of gpt2-nano, gpt2-tiny, gpt2-small");
 }
 
+TEST(Flags, programs_are_told_the_models_that_there_are) {
+  const auto given = parsed({"--list-models"});
+  ASSERT_TRUE(given) << describe(given.error());
+  const auto entry = gpt2_entry();
+  EXPECT_EQ(given->shown, models_json({&entry, 1}));
+  const std::string first = R"([{"model":"gpt2-nano","workload":"gpt2","steps":)";
+  EXPECT_EQ(given->shown->substr(0, first.size()), first);
+}
+
 TEST(Flags, data_may_be_given_several_times) {
   const auto given = parsed({"--data", "a", "--data", "b", "--out", "x", "--out", "y"});
   ASSERT_TRUE(given) << describe(given.error());
@@ -296,10 +305,10 @@ TEST(Flags, mistakes_on_the_command_line_are_named) {
 TEST(Flags, help_lists_every_flag) {
   const auto given = parsed({"--help"});
   ASSERT_TRUE(given);
-  ASSERT_TRUE(given->help);
+  ASSERT_TRUE(given->shown);
   for (const char* name :
        {"--model", "--batch-size", "--save-every", "--rendezvous-timeout-seconds", "--seq-len"}) {
-    EXPECT_NE(given->help->find(name), std::string::npos) << name;
+    EXPECT_NE(given->shown->find(name), std::string::npos) << name;
   }
 }
 

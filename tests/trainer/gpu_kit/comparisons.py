@@ -1,6 +1,7 @@
 """Two trainings that must agree: by how much they may differ stands here."""
 import dataclasses
 import hashlib
+import json
 import shutil
 import typing
 
@@ -19,7 +20,7 @@ def gpt2_flags(kit, steps):
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """How the kit trains a workload: presets that begin with its name are its own."""
+    """How the kit trains a workload."""
     workload: str
     flags: typing.Callable  # of the kit and the number of steps
 
@@ -28,17 +29,11 @@ CASES = (Case("gpt2", gpt2_flags),)
 
 
 def workloads(kit):
-    """Of the program's own presets, each one's case; None where the kit has none."""
-    refused = kit.run("presets", [kit.program("trainer"), "train", "--model", "?", "--data", "none", "--out", "none"],
-                      code=78)
-    presets = refused.found(r"it must be one of (.*)$").split(", ")
-    if presets == [""]:
-        raise runner.Failed(f"the trainer lists no presets: {refused.text}")
-    found = {}
-    for preset in presets:
-        case = next((case for case in CASES if preset.startswith(case.workload)), None)
-        found[case.workload if case else preset] = case
-    return found
+    """Of the program's own workloads, each one's case; None where the kit has none."""
+    listed = kit.run("models", [kit.program("trainer"), "train", "--list-models"])
+    models = json.loads(listed.found(r"^(\[.*\])$"))
+    cases = {case.workload: case for case in CASES}
+    return {model["workload"]: cases.get(model["workload"]) for model in models}
 
 
 def parity(kit):
