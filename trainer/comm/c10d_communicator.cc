@@ -137,6 +137,12 @@ class C10dCommunicator final : public Communicator {
   std::unique_ptr<Pending> reduce_scatter(const at::Tensor& whole, at::Tensor& mine) override {
     const at::NoGradGuard no_grad;
     count(whole.numel(), whole.element_size(), 1);
+    // Sums of another type, wider than what is sent, NCCL doesn't have.
+    if (whole.is_cuda() && whole.scalar_type() == mine.scalar_type()) {
+      auto input = whole;
+      return pending("reduce-scatter",
+                     {started([&] { return nccl_->_reduce_scatter_base(mine, input); })});
+    }
     auto place = torch::empty_like(whole);
     auto received = rows_of(place);
     const auto rows = rows_of(whole);

@@ -59,8 +59,9 @@ class Communicator {
   /// may be this rank's place in `whole`. All flat and contiguous, of one type.
   virtual std::unique_ptr<Pending> all_gather(const at::Tensor& mine, at::Tensor& whole) = 0;
   /// Begins: `mine` [n] becomes the sum over all ranks of their `whole` [world_size x n] at this
-  /// rank's place, which `mine` may be. The sum is the binary tree over the ranks in order,
-  /// ((0 + 1) + (2 + 3)) + ..., in float32 (trainer/comm/tree_all_reduce.h has the same bits).
+  /// rank's place, which `mine` may be. On the CPU the sum is the binary tree over the ranks in
+  /// order, ((0 + 1) + (2 + 3)) + ..., in float32 (trainer/comm/tree_all_reduce.h has the same
+  /// bits); on a GPU it is NCCL's own, where both are of one type.
   virtual std::unique_ptr<Pending> reduce_scatter(const at::Tensor& whole, at::Tensor& mine) = 0;
   virtual CommVolume volume() const = 0;
   /// `leaves_unused`: a pass may give no gradient to a parameter, which then counts as zero.
