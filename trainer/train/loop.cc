@@ -11,6 +11,7 @@
 #include "trainer/process/early_stop.h"
 #include "trainer/process/lines.h"
 #include "trainer/report/progress.h"
+#include "trainer/train/device_memory.h"
 #include "trainer/train/evaluation.h"
 #include "trainer/train/learner.h"
 #include "trainer/train/pass_reader.h"
@@ -18,6 +19,7 @@
 #include "trainer/train/saving.h"
 #include "trainer/train/stop_vote.h"
 #include "trainer/train/zero/zero_report.h"
+#include "trainer/workload/initial_tensor.h"
 
 namespace tj::trainer {
 namespace {
@@ -145,7 +147,10 @@ class Loop {
       if (eval_source_ != nullptr && is_due(plan_.eval_every)) run_evaluation();
     }
     if (auto failure = finish_saving()) return failure;
-    if (is_first()) report_sharing();
+    if (is_first()) {
+      report_sharing();
+      report_memory();
+    }
     if (step_ < steps) return interrupted();
     return finish("finished " + std::to_string(steps) + " steps");
   }
@@ -254,6 +259,14 @@ class Loop {
     if (plan_.zero.stage > 0) say(zero_line(report));
     // The last save would have said why not.
     (void)append_line(std::filesystem::path(plan_.out) / "metrics.jsonl", zero_json(report));
+  }
+
+  void report_memory() const {
+    const auto bytes = peak_tensor_bytes(device_of(plan_.gpu));
+    if (!bytes) return;
+    say("GPU memory: tensors took " + grouped(*bytes) + " bytes at most");
+    (void)append_line(std::filesystem::path(plan_.out) / "metrics.jsonl",
+                      R"({"event":"memory","tensor_bytes_max":)" + std::to_string(*bytes) + "}");
   }
 
   /// A full disk may show here first; the next step tells all ranks.

@@ -61,30 +61,33 @@ def rates(kit):
     """In turns, so that what slows the machine down for a while slows all of them."""
     part, size = "rates", kit.size
     tokens_per_step = size.batch_size * size.shape.context
-    found = {name: [] for name in contenders(kit)}
+    found, memory = {name: [] for name in contenders(kit)}, {}
     broken = {}
     for _ in range(size.rounds):
         for name, train in contenders(kit).items():
             if name in broken:
                 continue
             try:
-                found[name].append(tokens_per_step / train(size.steps).seconds_per_step(size.warmup))
+                said = train(size.steps)
+                found[name].append(tokens_per_step / said.seconds_per_step(size.warmup))
+                memory[name] = said.found(r"GPU memory: tensors took ([\d,]+ bytes)")  # ours says so
             except (runner.Failed, IndexError, ZeroDivisionError) as why:  # of a later round: out of time, say
                 broken[name] = why
     for name, rates_of_it in found.items():
         if rates_of_it:
-            yield rate_row(kit, part, name, rates_of_it, found["ours"])
+            yield rate_row(kit, part, name, rates_of_it, found["ours"], memory[name])
         else:
             yield rows.failed(part, name, broken[name])
 
 
-def rate_row(kit, part, name, found, ours):
+def rate_row(kit, part, name, found, ours, memory):
     rate, peak = statistics.median(found), kit.machine.peak_tflops
     mfu = rate * kit.size.shape.flops_per_token() / (peak * 1e12) if peak else None
     share = f", MFU {mfu:.1%} of {peak} TFLOP/s" if mfu else ", MFU unknown: no peak for this device"
     beside = f", ours {statistics.median(ours) / rate:.2f} x" if ours and name != "ours" else ""
     what = f"{name}, {kit.size.shape.preset}, {kit.size.precision}"
-    return rows.Row("ok", part, what, f"{rate:,.0f} tokens/s{share}{beside} ({len(found)} round{'s' * (len(found) > 1)})",
+    taken = f", tensors took {memory}" if memory else ""
+    return rows.Row("ok", part, what, f"{rate:,.0f} tokens/s{share}{beside}{taken} ({len(found)} round{'s' * (len(found) > 1)})",
                     {"tokens_per_second": [round(each, 1) for each in found], "mfu": mfu})
 
 
