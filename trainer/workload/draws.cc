@@ -36,9 +36,25 @@ std::int64_t elements_of_row(at::IntArrayRef shape) {
   return count;
 }
 
+WordKernel& word_kernel() {
+  static WordKernel kernel;
+  return kernel;
+}
+
+at::Tensor words_on_device(const Draw& draw, std::int64_t rows, std::int64_t count,
+                           at::Device device) {
+  if (!word_kernel()) return words_by_tensors(draw, rows, count, device);
+  const auto options = at::TensorOptions().dtype(at::kLong).device(device);
+  auto words = word_kernel()(draw, torch::arange(count, options).unsqueeze(0),
+                             (torch::arange(rows, options) + draw.first_sample).unsqueeze(1));
+  if (words.defined()) return words;
+  word_kernel() = nullptr;
+  return words_by_tensors(draw, rows, count, device);
+}
+
 at::Tensor words(const Draw& draw, std::int64_t rows, std::int64_t count, at::Device device) {
   return device.is_cpu() ? words_by_loop(draw, rows, count)
-                         : words_by_tensors(draw, rows, count, device);
+                         : words_on_device(draw, rows, count, device);
 }
 
 /// Calls take(index, word) for each word of the rows, which `index` counts one after the other.
@@ -86,6 +102,8 @@ at::Tensor gamma_of(double shape, const at::Tensor& words) {
 }
 
 }  // namespace
+
+void use_word_kernel(WordKernel kernel) { word_kernel() = std::move(kernel); }
 
 at::Tensor words_by_loop(const Draw& draw, std::int64_t rows, std::int64_t count) {
   auto result = at::empty({rows, count}, at::kLong);
@@ -145,7 +163,7 @@ at::Tensor draw_keep_mask(const Draw& draw, double share, at::IntArrayRef shape,
   const auto limit = static_cast<std::int64_t>(std::llround(share * kTwoTo32));
   const auto kept = static_cast<float>(1.0 / share);
   if (!device.is_cpu()) {
-    const auto all = words_by_tensors(draw, shape[0], elements_of_row(shape), device);
+    const auto all = words_on_device(draw, shape[0], elements_of_row(shape), device);
     return all.lt(limit).to(at::kFloat).mul_(kept).view(shape);
   }
   auto mask = at::empty(shape, at::kFloat);

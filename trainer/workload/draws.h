@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace tj::trainer {
@@ -28,6 +29,13 @@ at::Tensor draw_beta(const Draw& draw, double a, double b, at::IntArrayRef shape
 /// 1 / share with the probability `share`, else 0: a dropout mask that keeps the expected sum.
 /// Needs 0 < share <= 1.
 at::Tensor draw_keep_mask(const Draw& draw, double share, at::IntArrayRef shape, at::Device device);
+
+/// Makes on a GPU the words [rows, count] of elements [1, count] and samples [rows, 1] by one
+/// kernel; undefined: it can't, and tensor operations do.
+using WordKernel = std::function<at::Tensor(const Draw& draw, const at::Tensor& elements,
+                                            const at::Tensor& samples)>;
+/// Call before anything is drawn.
+void use_word_kernel(WordKernel kernel);
 
 // The words below all of them: int64 [rows, count], each below 2^32. Once by a loop on the host and
 // once by tensor operations on any device; the same numbers.

@@ -4,7 +4,10 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <string>
 #include <vector>
+
+#include "trainer/values/philox_text.h"
 
 namespace tj::trainer {
 namespace {
@@ -18,6 +21,21 @@ TEST(Draws, the_words_of_the_host_are_those_of_a_device) {
   const auto words = words_by_tensors(kDraw, 50, 1000, at::kCPU);
   EXPECT_GE(words.min().item<std::int64_t>(), 0);
   EXPECT_LT(words.max().item<std::int64_t>(), std::int64_t{1} << 32);
+}
+
+TJ_PHILOX_WORD
+
+/// What a GPU compiles from its text is C++ of the same meaning.
+TEST(Draws, the_kernel_has_the_words_of_the_loop) {
+  constexpr std::int64_t kRows = 3, kCount = 50;
+  const auto words = words_by_loop(kDraw, kRows, kCount);
+  for (std::int64_t row = 0; row < kRows; ++row)
+    for (std::int64_t element = 0; element < kCount; ++element)
+      EXPECT_EQ(philox_word<std::int64_t>(element, kDraw.first_sample + row,
+                                          static_cast<long long>(kDraw.seed), kDraw.purpose),
+                words[row][element].item<std::int64_t>());
+  const std::string text = TJ_TEXT(TJ_PHILOX_WORD);
+  EXPECT_TRUE(text.starts_with("template <typename T> T philox_word(")) << text;
 }
 
 TEST(Draws, a_row_depends_on_its_sample_and_not_on_the_batch) {

@@ -7,7 +7,7 @@
 namespace tj::trainer {
 
 /// Changes with every change of this file.
-inline constexpr int kNcclAbi = 3;
+inline constexpr int kNcclAbi = 4;
 inline constexpr const char* kNcclFactory = "trainer_nccl_plugin";
 
 /// An answer in words, with a final zero; cut where it is longer.
@@ -29,6 +29,15 @@ struct NcclProgress {
   long long ended = 0;
 };
 
+/// Philox words (workload/draws.h). Pointers to at::Tensor, of int64 on the GPU.
+struct WordRequest {
+  const void* elements = nullptr;  // numbers in a row: [1, count]
+  const void* samples = nullptr;   // of each row: [rows, 1]
+  long long seed = 0;
+  long long purpose = 0;
+  void* words = nullptr;  // becomes [rows, count]
+};
+
 struct NcclPlugin {
   // The first two stay where they are in every version; the rest counts only where both are ours.
   int abi = kNcclAbi;
@@ -41,6 +50,8 @@ struct NcclPlugin {
   void* (*open_backend)(const NcclGroup* group, NcclText* text) = nullptr;
   /// Of one that open_backend() has made. On any thread, at once.
   NcclProgress (*progress)(const void* backend) = nullptr;
+  /// By one kernel, which is compiled at the first call. False with the cause in `text`.
+  bool (*make_words)(const WordRequest* request, NcclText* text) = nullptr;
 };
 
 }  // namespace tj::trainer

@@ -1,6 +1,8 @@
 // libtrainer_nccl.so: CUDA and NCCL through libtorch's own classes. Linked against none of CUDA's
 // libraries: the loader brings libtorch_cuda.so in first, and that one its dependencies.
 #include <ATen/Context.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/cuda/jiterator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/util/intrusive_ptr.h>
 #include <torch/version.h>
@@ -15,6 +17,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 #include "trainer/comm/nccl_plugin/abi.h"
+#include "trainer/values/philox_text.h"
 
 namespace tj::trainer {
 namespace {
@@ -95,11 +98,27 @@ NcclProgress progress(const void* backend) {
   return {.begun = std::max(count_of(status.lastStartedSeq), ended), .ended = ended};
 }
 
+bool make_words(const WordRequest* request, NcclText* text) try {
+  const auto tensor = [](const void* pointer) { return *static_cast<const at::Tensor*>(pointer); };
+  const auto made =
+      at::cuda::CompileAndLaunchKernel(TJ_TEXT(TJ_PHILOX_WORD), "philox_word", /*num_outputs=*/1,
+                                       {tensor(request->elements), tensor(request->samples)},
+                                       {at::Scalar(static_cast<std::int64_t>(request->seed)),
+                                        at::Scalar(static_cast<std::int64_t>(request->purpose))},
+                                       /*return_by_ref=*/false);
+  *static_cast<at::Tensor*>(request->words) = made[0];
+  return true;
+} catch (const std::exception& failure) {
+  write_text(failure.what(), text);
+  return false;
+}
+
 constexpr NcclPlugin kPlugin{.abi = kNcclAbi,
                              .libtorch = TORCH_VERSION,
                              .use_device = use_device,
                              .open_backend = open_backend,
-                             .progress = progress};
+                             .progress = progress,
+                             .make_words = make_words};
 
 }  // namespace
 }  // namespace tj::trainer
