@@ -15,12 +15,16 @@
 namespace tj::trainer {
 namespace {
 
-/// Counts, on its thread, numbers that are asked for and copies to a device that is named.
+/// Counts, on its thread, numbers that are asked for and copies to a device that is named. What an
+/// operation of torch calls inside is left out: there the kernels of the CPU ask for numbers, where
+/// those of a GPU read them from its memory.
 class HostWaits {
  public:
   HostWaits()
-      : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(&look).needsInputs(true))) {
+      : handle_(at::addThreadLocalCallback(
+            at::RecordFunctionCallback(&begin, &end).needsInputs(true))) {
     count_ = 0;
+    depth_ = 0;
   }
   HostWaits(const HostWaits&) = delete;
   HostWaits& operator=(const HostWaits&) = delete;
@@ -28,22 +32,26 @@ class HostWaits {
   int count() const { return count_; }
 
  private:
-  static std::unique_ptr<at::ObserverContext> look(const at::RecordFunction& call) {
+  static bool waits(const at::RecordFunction& call) {
     const std::string_view name = call.name();
-    const bool asks =
-        name == "aten::_local_scalar_dense" || name == "aten::equal" || name == "aten::nonzero";
-    const auto inputs = call.inputs();
-    const bool copies = name == "aten::to" && std::ranges::any_of(inputs, [](const auto& input) {
-                          return input.isDevice();
-                        });
-    if (asks || copies) ++count_;
+    if (name == "aten::to")
+      return std::ranges::any_of(call.inputs(), [](const auto& input) { return input.isDevice(); });
+    return name == "aten::item" || name == "aten::equal" || name == "aten::nonzero";
+  }
+
+  static std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& call) {
+    if (depth_++ == 0 && waits(call)) ++count_;
     return nullptr;
   }
 
+  static void end(const at::RecordFunction&, at::ObserverContext*) { --depth_; }
+
   static thread_local int count_;
+  static thread_local int depth_;
   at::CallbackHandle handle_;
 };
 thread_local int HostWaits::count_ = 0;
+thread_local int HostWaits::depth_ = 0;
 
 Gpt2Run run_of(const std::string& precision, int stage, int ranks) {
   auto run = gpt2_run({{"--layers", "2"},
