@@ -84,7 +84,7 @@ faults:  ## two ranks on two nodes, killed, frozen, cut off: a table of who was 
 
 seconds ?= 600
 fuzz:  ## each fuzzer for ten minutes (seconds=N for other times): executions, inputs and coverage as a table
-	tools/deps fuzz
+	tools/deps clang
 	cmake --preset fuzz --log-level=WARNING >/dev/null
 	cmake --build --preset fuzz
 	tests/fuzz/run --seconds $(seconds)

@@ -17,7 +17,12 @@
 
 namespace tj {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)  // clang
+#if __has_feature(address_sanitizer)
+#define TJ_IS_SANITIZED
+#endif
+#endif
+#if defined(TJ_IS_SANITIZED) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kIsSanitized = true;  // and some thirty times as slow
 #else
 inline constexpr bool kIsSanitized = false;

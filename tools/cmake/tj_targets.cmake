@@ -14,7 +14,7 @@ endif()
 
 add_library(tj_flags INTERFACE)
 target_include_directories(tj_flags INTERFACE ${CMAKE_SOURCE_DIR})
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # clang compiles the fuzzers alone; its own warnings are clang-tidy's work
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # clang compiles for sanitizers alone; its own warnings are clang-tidy's work
   target_compile_options(tj_flags INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror
     -Wno-missing-field-initializers  # designated initialisers name what matters, the rest has defaults
     # False alarms of GCC 12 inside std::string and std::optional (GCC bugs 105329, 105651, 80635).
@@ -27,11 +27,15 @@ elseif(TJ_SANITIZE STREQUAL "thread")
   # ThreadSanitizer does not see fences; Asio's queues are ordered by their mutex as well.
   set(tj_sanitizer -fsanitize=thread -DBOOST_ASIO_DISABLE_FENCED_BLOCK)
 elseif(TJ_SANITIZE STREQUAL "fuzzer")
-  # The library's own assertions too: an index out of its range is found where it is used. ccache wants the last flag.
+  # The library's own assertions too: an index out of its range is found where it is used.
   set(tj_sanitizer -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow -fno-sanitize-recover=all
-    -fno-omit-frame-pointer -D_GLIBCXX_ASSERTIONS -Xclang -fno-pch-timestamp)
+    -fno-omit-frame-pointer -D_GLIBCXX_ASSERTIONS)
 elseif(TJ_SANITIZE)
   message(FATAL_ERROR "TJ_SANITIZE is \"${TJ_SANITIZE}\"; it must be address, thread, fuzzer or empty")
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  add_compile_options("SHELL:-Xclang -fno-pch-timestamp")  # ccache takes no precompiled header that has one
+  add_compile_definitions(BOOST_ASIO_HAS_CO_AWAIT BOOST_ASIO_HAS_STD_COROUTINE)  # Boost 1.74 looks for what clang has no longer
 endif()
 # What is not shipped is linked by mold: a quarter of the time, and a build from full caches is little else.
 find_program(TJ_MOLD mold)
