@@ -1,6 +1,7 @@
 """The GPU kit's own rules: its times fit, a part that fails or does not end stops no other, and what it says of a model."""
 import importlib.machinery
 import importlib.util
+import json
 import pathlib
 import re
 import sys
@@ -69,11 +70,12 @@ class GpuKit(unittest.TestCase):
     def test_a_workload_that_the_kit_does_not_know_fails(self):
         script = self.kit.root / "bin" / "trainer"
         script.parent.mkdir()
-        script.write_text('#!/bin/sh\necho "trainer: --model: is \\"?\\"; it must be one of gpt2-nano, gpt2-tiny, robot-arm"\n'
-                          "exit 78\n")
+        models = [{"model": model, "workload": workload}
+                  for model, workload in (("gpt2-nano", "gpt2"), ("gpt2-tiny", "gpt2"), ("robot-arm", "robot"))]
+        script.write_text(f"#!/bin/sh\necho '{json.dumps(models)}'\n")
         script.chmod(0o755)
         found = comparisons.workloads(self.kit)
-        self.assertEqual({name: case is not None for name, case in found.items()}, {"gpt2": True, "robot-arm": False})
+        self.assertEqual({name: case is not None for name, case in found.items()}, {"gpt2": True, "robot": False})
 
     def test_flop_per_token_are_those_of_gpt2(self):
         """nanoGPT's own count for 124M: 6 x 123,653,376 + 12 x 12 x 768 x 1024."""
