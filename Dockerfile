@@ -20,7 +20,7 @@ RUN cmake --preset release -DTJ_TRAINER=OFF \
 FROM toolchain AS trainer-programs
 COPY . .
 RUN cmake --preset release -DTJ_OPERATOR=OFF \
- && cmake --build --preset release --target trainer trainer-engine trainer_nccl \
+ && cmake --build --preset release --target trainer trainer-engine trainer_nccl trainer_video \
  && tools/programs trainer build/release /out \
  && rm -rf build
 

@@ -135,6 +135,16 @@ def launch():
             yield f"story-{number}", "\n".join(" ".join(line[4:] for line in lines).split()).encode()
 
 
+def torch_pickle():
+    """As torch.save writes it: a tensor of 2 x 3, twice, and an entry that is no tensor."""
+    tensor = (b"ctorch._utils\n_rebuild_tensor_v2\nq\x02((X\x07\x00\x00\x00storageq\x03ctorch\nHalfStorage\nq\x04X\x01\x00\x00\x000q\x05"
+              b"X\x03\x00\x00\x00cpuq\x06K\x06tq\x07QK\x00K\x02K\x03\x86q\x08K\x03K\x01\x86q\x09\x89ccollections\nOrderedDict\nq\x0a)Rq\x0btq\x0cR")
+    flat = b"\x80\x02}q\x00(X\x01\x00\x00\x00aq\x01" + tensor + b"q\x0dX\x01\x00\x00\x00bh\x0dX\x04\x00\x00\x00stepK\x07u."
+    yield "flat", flat
+    yield "nested", b"\x80\x02}(X\x0a\x00\x00\x00state_dict" + flat[2:-1] + b"u."
+    yield "call", b"\x80\x02cposix\nsystem\nX\x04\x00\x00\x00echo\x85R."
+
+
 def safetensors():
     header = {"__metadata__": {"step": "7"}, "a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
               "b": {"dtype": "BF16", "shape": [4], "data_offsets": [24, 32]},
@@ -186,6 +196,7 @@ SEEDS = {
     "launch": launch,
     "hostlist": lambda: texts("hosts", "node[001-003,007]", "rack[1-2]n[01-04],login", "8(x2),4", "a,b"),
     "safetensors": safetensors,
+    "torch_pickle": torch_pickle,
     "checkpoint": lambda: texts("manifest", CHECKPOINT),
     "deepspeed": lambda: [*texts("config", DEEPSPEED, {"train_batch_size": "auto"}), *files("tests/golden/trainer/deepspeed_*.json")],
     "token_file": token_file,

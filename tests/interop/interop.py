@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from transformers import GPT2Config, GPT2LMHeadModel
 
 import make_golden
+import taehv_model
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TRAINER = ROOT / "build/dev/trainer/trainer"
@@ -262,6 +263,80 @@ def apart_without_key_biases(name, mine, other):
         width = len(apart) // 3
         apart[width:2 * width] = 0
     return apart.max().item()
+
+
+def expect_near(ours, theirs, what, apart_max=1e-5):
+    """Relative to the largest value, as sums of both signs have errors of its size."""
+    apart = ((ours - theirs).abs().max() / theirs.abs().max()).item()
+    expect(apart <= apart_max, what, apart)
+    return apart
+
+
+def test_taehv_is_the_one_of_the_facts(folder):
+    farthest = 0
+    for variant in taehv_model.VARIANTS:
+        torch.manual_seed(5)
+        model = taehv_model.Taehv(variant)
+        save_file(model.state_dict(), folder / "weights.safetensors")
+        side = 8 * model.patch
+        pixels = torch.randint(0, 256, (2, 2 * model.frames_of_latent, 3, side, side), dtype=torch.uint8)
+        (folder / "frames").write_bytes(pixels.numpy().tobytes())
+        command(PROBE, "taehv", variant, folder / "weights.safetensors", folder / "frames", folder / "answer")
+        answer = torch.frombuffer(bytearray((folder / "answer").read_bytes()), dtype=torch.float32)
+        frames = pixels.float() / 255
+        latents = model.encode(frames)
+        made = model.decode(latents)
+        error = made - frames[:, model.trim :]
+        loss = error.square().sum() + 0.5 * error.abs().sum()
+        gradients = torch.autograd.grad(loss, list(model.parameters()))
+        seen = made.clamp(0, 1)
+        expected = [("latents", latents), ("frames", seen), ("streamed latents", latents), ("streamed frames", seen)]
+        expected += [(f"the gradient of {name}", gradient)
+                     for (name, _), gradient in zip(model.named_parameters(), gradients, strict=True)]
+        at = 0
+        for what, theirs in expected:
+            ours = answer[at : at + theirs.numel()].view(theirs.shape)
+            at += theirs.numel()
+            farthest = max(farthest, expect_near(ours, theirs.detach(), f"{variant}: {what}"))
+        expect(at == answer.numel(), variant, at, answer.numel())
+    print(f"    {len(taehv_model.VARIANTS)} variants, at most {farthest:.1e} apart")
+
+
+def test_we_load_what_torch_saves_and_nothing_runs(folder):
+    torch.manual_seed(6)
+    model = taehv_model.Taehv("taehv-nano")
+    state = model.state_dict()
+    # As people's files are: half precision, other strides, a storage that is shared, entries that are no tensors.
+    odd = {name: tensor.half() for name, tensor in state.items()}
+    first = next(iter(odd))
+    odd[first] = odd[first].to(memory_format=torch.channels_last)
+    odd["epoch"] = 7
+    frames = torch.randint(0, 256, (2, 8, 3, 8, 8), dtype=torch.uint8)
+    (folder / "frames").write_bytes(frames.numpy().tobytes())
+
+    def answer(weights):
+        command(PROBE, "taehv", "taehv-nano", weights, folder / "frames", folder / "answer")
+        return torch.frombuffer(bytearray((folder / "answer").read_bytes()), dtype=torch.float32)
+
+    save_file({name: tensor.half().float().contiguous() for name, tensor in state.items()}, folder / "plain.safetensors")
+    expected = answer(folder / "plain.safetensors")
+    for name, content in (("dict.pth", odd), ("nested.pt", {"state_dict": odd, "step": 3})):
+        torch.save(content, folder / name)
+        expect(torch.equal(answer(folder / name), expected), name)
+    command(PROBE, "pth", "taehv-nano", folder / "plain.safetensors", folder / "ours.pth", "-")
+    ours = torch.load(folder / "ours.pth", weights_only=True)
+    expect(list(ours) == list(state), list(ours)[:3])
+    for name, tensor in ours.items():
+        expect(torch.equal(tensor, state[name].half().float()), name)
+
+    class Evil:
+        def __reduce__(self):
+            return (os.mkdir, (str(folder / "was-here"),))
+    torch.save({"a": Evil()}, folder / "evil.pth")
+    done = subprocess.run([PROBE, "taehv", "taehv-nano", folder / "evil.pth", folder / "frames", folder / "answer"],
+                          capture_output=True, text=True, timeout=60, check=False)
+    expect(done.returncode == 1 and "which no dictionary of tensors needs" in done.stderr, done)
+    expect(not (folder / "was-here").exists())
 
 
 def main():

@@ -1,18 +1,24 @@
 // Answers what tests/interop/run can't ask the trainer itself:
 //
 //   trainer_probe logits MODEL TOKENS SAMPLES LOGITS        logits (float32) for int32 tokens
+//   trainer_probe taehv PRESET WEIGHTS FRAMES ANSWER        latents, frames, gradients (float32)
+//   trainer_probe pth PRESET WEIGHTS FILE -                 the weights as torch.save has them
 //   trainer_probe samples SEED TOKEN_COUNT SEQUENCE COUNT   where the first samples begin
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 
+#include "trainer/checkpoint/torch_file.h"
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/train/sampler.h"
 #include "trainer/workloads/gpt2/gpt2.h"
 #include "trainer/workloads/gpt2/hugging_face.h"
 #include "trainer/workloads/gpt2/token_samples.h"
+#include "trainer/workloads/taehv/taehv.h"
+#include "trainer/workloads/taehv/taehv_weights.h"
 
 namespace tj::trainer {
 namespace {
@@ -52,6 +58,93 @@ int write_logits(const char* const* arguments) {
   return 0;
 }
 
+std::string bytes_of(const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+at::Tensor streamed(TaehvStream stream, const at::Tensor& inputs) {
+  std::vector<at::Tensor> made;
+  for (std::int64_t t = 0; t < inputs.size(1); ++t)
+    for (const auto& output : stream.push(inputs.select(1, t))) made.push_back(output);
+  for (const auto& output : stream.finish()) made.push_back(output);
+  return at::stack(made, 1);
+}
+
+std::vector<NamedTensor> named_tensors(const TaehvConfig& config, const Taehv& model) {
+  std::vector<NamedTensor> tensors;
+  std::vector<std::string> names;
+  for (const auto& spec : taehv_layers(config).tensors) names.push_back(spec.name);
+  append_tensors(tensors, names, model.tensors());
+  return tensors;
+}
+
+Result<void> read_weights(const TaehvConfig& config, const std::vector<NamedTensor>& tensors,
+                          const char* path) {
+  const auto reader = open_taehv_weights(path, taehv_layers(config).tensors);
+  if (!reader) return reader.error();
+  return fill(*make_single_communicator(), tensors, *reader, /*readers=*/1);
+}
+
+Result<TaehvConfig> preset_named(const std::string& name) {
+  const auto presets = taehv_presets();
+  const auto found = std::ranges::find(presets, name, &Preset::name);
+  if (found == presets.end())
+    return Error{.code = Code::invalid, .message = "no preset", .subject = name};
+  return taehv_model(*found);
+}
+
+int write_pth(const char* const* arguments) {
+  const auto config = preset_named(arguments[0]);
+  if (!config) return fail(config.error());
+  const Taehv model(*config, {}, {});
+  const auto tensors = named_tensors(*config, model);
+  if (const auto read = read_weights(*config, tensors, arguments[1]); !read)
+    return fail(read.error());
+  std::vector<TensorBytes> bytes;
+  for (const auto& [name, tensor, shape, parts, whole] : tensors)
+    bytes.push_back(
+        {.name = name,
+         .shape = shape,
+         .bytes = {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}});
+  const auto written = write_torch_file(arguments[2], bytes);
+  return written ? 0 : fail(written.error());
+}
+
+/// Of two clips of two latents each, of the smallest size.
+int answer_taehv(const char* const* arguments) {
+  const auto preset = preset_named(arguments[0]);
+  if (!preset) return fail(preset.error());
+  const auto& config = *preset;
+  const Taehv model(config, {.squared = 1, .absolute = 0.5}, {});
+  const auto tensors = named_tensors(config, model);
+  if (const auto read = read_weights(config, tensors, arguments[1]); !read)
+    return fail(read.error());
+  auto bytes = bytes_of(arguments[2]);
+  const auto side = config.pixels_of_latent();
+  const auto pixels = torch::from_blob(
+      bytes.data(), {2, 2 * config.frames_of_latent(), kImageChannels, side, side}, torch::kByte);
+  std::vector<at::Tensor> answers;
+  {
+    const at::NoGradGuard no_gradients;
+    const auto frames = pixels.to(at::kFloat) / 255;
+    const auto latents = model.encode(frames);
+    using Side = TaehvStream::Side;
+    answers = {latents, model.decode(latents), streamed(TaehvStream(model, Side::encoder), frames),
+               streamed(TaehvStream(model, Side::decoder), latents)};
+  }
+  const auto loss = model.pass({pixels}, {}).loss;
+  for (const auto& gradient : torch::autograd::grad({loss}, model.tensors()))
+    answers.push_back(gradient);
+  std::ofstream file(arguments[3], std::ios::binary);
+  for (const auto& answer : answers) {
+    const auto values = answer.contiguous();
+    file.write(static_cast<const char*>(values.data_ptr()),
+               static_cast<std::streamsize>(values.nbytes()));
+  }
+  return 0;
+}
+
 int print_samples(const char* const* arguments) {
   const TokenTiles tiles{.token_count = std::atoll(arguments[1]),
                          .sequence_tokens = std::atoll(arguments[2])};
@@ -69,7 +162,11 @@ int print_samples(const char* const* arguments) {
 int main(int argc, char** argv) {
   const std::string what = argc == 6 ? argv[1] : "";
   if (what == "logits") return tj::trainer::write_logits(argv + 2);
+  if (what == "taehv") return tj::trainer::answer_taehv(argv + 2);
+  if (what == "pth") return tj::trainer::write_pth(argv + 2);
   if (what == "samples") return tj::trainer::print_samples(argv + 2);
-  std::fputs("usage: trainer_probe logits|samples, as the head of trainer_probe.cc says\n", stderr);
+  std::fputs(
+      "usage: trainer_probe logits|taehv|pth|samples, as the head of trainer_probe.cc says\n",
+      stderr);
   return 2;
 }

@@ -14,11 +14,12 @@ namespace {
 
 /// Not through torch where it can be helped: a copy of its own would start a second team of OpenMP
 /// threads beside the one that trains.
-void copy_out(const at::Tensor& source, std::span<std::byte> bytes) {
+void copy_out(const at::Tensor& source, std::span<std::byte> bytes, DeviceToHost* copies) {
   if (source.is_cpu()) {
     std::memcpy(bytes.data(), source.data_ptr(), bytes.size());
   } else {
-    torch::from_blob(bytes.data(), source.sizes(), torch::kFloat32).copy_(source);
+    TORCH_CHECK(copies != nullptr, "tensors of a GPU are copied by its own stream");
+    copies->copy(source, bytes);
   }
 }
 
@@ -28,15 +29,16 @@ at::Tensor floats_at(std::byte* bytes, const ElementRange& part) {
 }
 
 /// Of a tensor in parts: the writer receives, the others send.
-StateTensor in_parts(const NamedTensor& named, Communicator& communicator) {
+StateTensor in_parts(const NamedTensor& named, Communicator& communicator, DeviceToHost* copies) {
   const auto own = named.tensor.defined() ? named.tensor.detach() : torch::empty({0});
-  const auto gather = [own, parts = named.parts, &communicator](std::span<std::byte> bytes) {
+  const auto gather = [own, parts = named.parts, &communicator,
+                       copies](std::span<std::byte> bytes) {
     for (int rank = 0; rank < communicator.world_size(); ++rank) {
       const auto& part = parts[static_cast<std::size_t>(rank)];
       if (part.size() == 0) continue;
       auto place = floats_at(bytes.data(), part);
       if (rank == communicator.rank()) {
-        copy_out(own, {static_cast<std::byte*>(place.data_ptr()), place.nbytes()});
+        copy_out(own, {static_cast<std::byte*>(place.data_ptr()), place.nbytes()}, copies);
       } else {
         communicator.exchange(torch::empty({0}), place, rank);
       }
@@ -49,19 +51,22 @@ StateTensor in_parts(const NamedTensor& named, Communicator& communicator) {
   return {.name = named.name, .shape = named.shape, .copy_to = gather, .send_to = send};
 }
 
-std::function<void(std::span<std::byte>)> copy_of(const at::Tensor& tensor) {
-  return [source = tensor.detach()](std::span<std::byte> bytes) { copy_out(source, bytes); };
+std::function<void(std::span<std::byte>)> copy_of(const at::Tensor& tensor, DeviceToHost* copies) {
+  return [source = tensor.detach(), copies](std::span<std::byte> bytes) {
+    copy_out(source, bytes, copies);
+  };
 }
 
 /// A slice for each rank that has one; one that has it all has the tensor.
-void append_slices(StateGroup& group, const NamedTensor& named, int own_rank) {
+void append_slices(StateGroup& group, const NamedTensor& named, int own_rank,
+                   DeviceToHost* copies) {
   for (int rank = 0; rank < static_cast<int>(named.parts.size()); ++rank) {
     const auto& part = named.parts[static_cast<std::size_t>(rank)];
     if (part.size() == 0) continue;
     const bool is_all = part.size() == element_count(named.shape);
     group.tensors.push_back({.name = is_all ? named.name : slice_name(named.name, part),
                              .shape = is_all ? named.shape : std::vector{part.size()},
-                             .copy_to = rank == own_rank ? copy_of(named.tensor) : nullptr,
+                             .copy_to = rank == own_rank ? copy_of(named.tensor, copies) : nullptr,
                              .holder = rank});
   }
 }
@@ -73,27 +78,27 @@ void check_is_plain(const NamedTensor& named) {
 }
 
 StateGroup group_of(const std::string& stem, const std::vector<NamedTensor>& tensors,
-                    Communicator& communicator) {
+                    Communicator& communicator, DeviceToHost* copies) {
   StateGroup group{.stem = stem, .tensors = {}};
   for (const auto& named : tensors) {
     check_is_plain(named);
     const auto& whole = named.parts.empty() ? named.tensor : named.whole;
     if (whole.defined()) {
       group.tensors.push_back(
-          {.name = named.name, .shape = named.shape, .copy_to = copy_of(whole)});
+          {.name = named.name, .shape = named.shape, .copy_to = copy_of(whole, copies)});
     } else {
-      group.tensors.push_back(in_parts(named, communicator));
+      group.tensors.push_back(in_parts(named, communicator, copies));
     }
   }
   return group;
 }
 
 StateGroup group_in_slices(const std::string& stem, const std::vector<NamedTensor>& tensors,
-                           int own_rank) {
+                           int own_rank, DeviceToHost* copies) {
   StateGroup group{.stem = stem, .tensors = {}};
   for (const auto& named : tensors) {
     check_is_plain(named);
-    append_slices(group, named, own_rank);
+    append_slices(group, named, own_rank, copies);
   }
   return group;
 }
@@ -200,14 +205,14 @@ void append_tensors(std::vector<NamedTensor>& list, const std::vector<std::strin
 }
 
 std::vector<StateGroup> state_groups(const StateTensors& state, Communicator& communicator,
-                                     bool all_write) {
+                                     bool all_write, DeviceToHost* copies) {
   const bool is_sharded = !state.optimizer.empty() && !state.optimizer.front().parts.empty();
   std::vector<StateGroup> groups{
-      group_of(kModelStem, state.model, communicator),
+      group_of(kModelStem, state.model, communicator, copies),
       all_write && is_sharded
-          ? group_in_slices(kOptimizerStem, state.optimizer, communicator.rank())
-          : group_of(kOptimizerStem, state.optimizer, communicator)};
-  if (!state.ema.empty()) groups.push_back(group_of(kEmaStem, state.ema, communicator));
+          ? group_in_slices(kOptimizerStem, state.optimizer, communicator.rank(), copies)
+          : group_of(kOptimizerStem, state.optimizer, communicator, copies)};
+  if (!state.ema.empty()) groups.push_back(group_of(kEmaStem, state.ema, communicator, copies));
   return groups;
 }
 

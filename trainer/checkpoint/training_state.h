@@ -8,6 +8,7 @@
 
 #include "contract/result.h"
 #include "trainer/checkpoint/catalog.h"
+#include "trainer/checkpoint/device_to_host.h"
 #include "trainer/checkpoint/state_group.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/values/flat_layout.h"
@@ -37,8 +38,9 @@ void append_tensors(std::vector<NamedTensor>& list, const std::vector<std::strin
 
 /// The groups of a checkpoint, as the machinery of saving reads them. With `all_write` each rank
 /// writes the slices of the moments that it has; what others read (weights, averages) is gathered.
+/// `copies` outlives them; null for tensors of the CPU.
 std::vector<StateGroup> state_groups(const StateTensors& state, Communicator& communicator,
-                                     bool all_write);
+                                     bool all_write, DeviceToHost* copies);
 
 /// Collective. Fills `tensors` on all ranks by what the first `readers` ranks read with `read`,
 /// beside each other; the others give no `read`. Where all read, each reads its own part of a

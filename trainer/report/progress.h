@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/report/picture.h"
 #include "trainer/report/unit.h"
 
 namespace tj::trainer {
@@ -63,6 +64,7 @@ struct EvalReport {
   std::string counted = "samples";  // what the weight counts: "targets"
   std::int64_t weight = 0;
   double seconds = 0;
+  std::optional<Picture> picture = {};  // of some of it, where there is something to see
 };
 
 /// eval after step 100 | loss 2.1234 | 32768 targets in 0.41 s

@@ -1,6 +1,8 @@
 #include "trainer/report/reporter.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
@@ -132,6 +134,7 @@ class Reporter::Impl {
       state_.eval_loss = report.loss;
     }
     if (tensorboard_) tensorboard_->evaluated(report);
+    if (report.picture) show(report.step, *report.picture);
     say(eval_line(report));
     (void)append_line(metrics(), eval_json(report));  // the next step says why not
   }
@@ -182,6 +185,22 @@ class Reporter::Impl {
   }
 
  private:
+  /// What goes wrong with it is said, and costs the run nothing.
+  void show(std::int64_t step, const Picture& picture) {
+    const auto png = png_of(picture);
+    if (!png)
+      return say_error("no picture of step " + std::to_string(step) + ": " + describe(png.error()));
+    if (tensorboard_) tensorboard_->picture(step, picture, *png);
+    char name[32];
+    std::snprintf(name, sizeof name, "step-%06lld.png", static_cast<long long>(step));
+    const auto path = out_ / "pictures" / name;
+    std::error_code refused;
+    fs::create_directories(path.parent_path(), refused);
+    std::ofstream file(path, std::ios::binary);
+    file.write(png->data(), static_cast<std::streamsize>(png->size()));
+    if (!file.flush()) say_error(path.string() + ": can't be written");
+  }
+
   fs::path metrics() const { return out_ / "metrics.jsonl"; }
 
   void open_log() {

@@ -70,6 +70,11 @@ void TensorBoard::evaluated(const EvalReport& report) {
   file_->add(scalars_event(at(report.step), values));
 }
 
+void TensorBoard::picture(std::int64_t step, const Picture& picture, const std::string& png) {
+  file_->add(image_event(at(step), "eval/picture",
+                         {.width = picture.width, .height = picture.height, .bytes = png}));
+}
+
 void TensorBoard::write_histograms(std::int64_t step) {
   file_->add(histogram_event(at(step), "speed/step_seconds_of_100", step_seconds_));
   file_->add(histogram_event(at(step), "train/gradient_norm_of_100", gradient_norms_));

@@ -28,6 +28,8 @@ class TensorBoard {
              const Unit& unit);
   void step(const StepReport& report, const Spending& spending);
   void evaluated(const EvalReport& report);
+  /// `png`: the file of it.
+  void picture(std::int64_t step, const Picture& picture, const std::string& png);
   void end(std::int64_t step, SessionStatus status);
   Result<void> flush() { return file_->flush(); }
 

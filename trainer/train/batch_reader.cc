@@ -19,6 +19,18 @@ Result<HostBatch> BatchReader::next() {
   std::unique_lock lock(mutex_);
   auto& slot = ring_[static_cast<std::size_t>(next_to_take_) % ring_.size()];
   changed_.wait(lock, [&] { return slot.has_value(); });
+  return take(slot);
+}
+
+std::optional<Result<HostBatch>> BatchReader::next_if_ready() {
+  const std::scoped_lock lock(mutex_);
+  auto& slot = ring_[static_cast<std::size_t>(next_to_take_) % ring_.size()];
+  if (!slot) return std::nullopt;
+  return take(slot);
+}
+
+/// With the lock held.
+Result<HostBatch> BatchReader::take(std::optional<Result<HostBatch>>& slot) {
   auto batch = std::move(*slot);
   slot.reset();
   ++next_to_take_;

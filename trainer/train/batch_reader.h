@@ -44,8 +44,11 @@ class BatchReader {
   /// The next pass's batch. Fails as the source does. How long the disk may take is
   /// for the watchdog to judge, by the limit of the phase.
   Result<HostBatch> next();
+  /// The same, if it has been read already.
+  std::optional<Result<HostBatch>> next_if_ready();
 
  private:
+  Result<HostBatch> take(std::optional<Result<HostBatch>>& slot);
   void run();
   Result<HostBatch> read(std::int64_t number) const;
 

@@ -27,11 +27,11 @@
 #include "trainer/train/deepspeed_config.h"
 #include "trainer/train/flags.h"
 #include "trainer/train/loop.h"
+#include "trainer/train/plugin_kernels.h"
 #include "trainer/train/report_options.h"
 #include "trainer/train/start_table.h"
 #include "trainer/workload/attention.h"
 #include "trainer/workload/autocast.h"
-#include "trainer/workload/draws.h"
 #include "trainer/workload/initial_tensor.h"
 
 namespace tj::trainer {
@@ -207,24 +207,6 @@ LoopEnd train_joined(const JoinedRun& run) {
   }
 }
 
-/// What a workload draws at random on a GPU is then made by one kernel.
-void draw_by_kernel(const Accelerator& accelerator) {
-  if (!accelerator.gpu()) return;
-  use_word_kernel([plugin = accelerator.plugin](const Draw& draw, const at::Tensor& elements,
-                                                const at::Tensor& samples) {
-    at::Tensor words;
-    const WordRequest request{.elements = &elements,
-                              .samples = &samples,
-                              .seed = static_cast<long long>(draw.seed),
-                              .purpose = draw.purpose,
-                              .words = &words};
-    NcclText why;
-    if (!plugin->make_words(&request, &why))
-      say_error(std::string("random numbers are drawn slowly: ") + why.bytes);
-    return words;
-  });
-}
-
 /// What NCCL's variables do that their user may not expect; without a GPU nothing reads them.
 void lint_variables(const Accelerator& accelerator, const ProcessEnv& env) {
   if (!accelerator.gpu() || env.local_rank != 0) return;
@@ -254,7 +236,7 @@ Prepared prepare(TrainPlan& plan, Workload& workload, const ProcessEnv& env) {
                     .inputs = {}};
   const auto settled = settle_device(plan, prepared.accelerator);
   lint_variables(prepared.accelerator, env);
-  draw_by_kernel(prepared.accelerator);
+  use_kernels_of(prepared.accelerator);
   prepared.threads = choose_threads(plan, env);
   prepared.inputs = open_inputs(plan, workload, env);
   if (!found) prepared.inputs.failure = bad_config(found.error());

@@ -25,6 +25,7 @@ std::optional<EvalReport> evaluate(const EvaluationInputs& inputs, std::int64_t 
   PassReader passes(inputs.source, plan, inputs.communicator.rank(), 0, inputs.clock);
   const auto count = batches_of(plan, inputs.source) * plan.accumulation;
   double weight = 0;
+  std::optional<Picture> picture;
   for (std::int64_t number = 0; number < count; ++number) {
     if (number > 0 && inputs.is_stopped()) {
       learner.take_measured();
@@ -33,23 +34,27 @@ std::optional<EvalReport> evaluate(const EvaluationInputs& inputs, std::int64_t 
     const auto pass = passes.next();
     weight += static_cast<double>(pass.weight);
     learner.measure(pass.batch);
+    if (number == 0 && inputs.workload.draws_pictures()) picture = learner.picture(pass.batch);
   }
   const auto sums = learner.take_measured();
   weight = sum_over_ranks(inputs.communicator, {weight})[0];
   if (weight == 0) throw BadDataError("--eval-data: " + inputs.workload.nothing_counts());
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begun;
-  return EvalReport{.step = step,
-                    .loss = sums.loss / weight,
-                    .metrics = metric_values(inputs.workload.metrics(), sums, weight),
-                    .counted = inputs.workload.words().counted,
-                    .weight = static_cast<std::int64_t>(weight),
-                    .seconds = taken.count()};
+  return EvalReport{
+      .step = step,
+      .loss = sums.loss / weight,
+      .metrics = metric_values(inputs.workload.metrics(), sums, weight, /*is_evaluation=*/true),
+      .counted = inputs.workload.words().counted,
+      .weight = static_cast<std::int64_t>(weight),
+      .seconds = taken.count(),
+      .picture = std::move(picture)};
 }
 
 std::vector<MetricValue> metric_values(const std::vector<Metric>& metrics, const SampleSums& sums,
-                                       double weight) {
+                                       double weight, bool is_evaluation) {
   std::vector<MetricValue> values;
   for (const auto& metric : metrics) {
+    if (metric.is_of_evaluations && !is_evaluation) continue;
     values.push_back({.name = metric.name,
                       .label = metric.label,
                       .unit = metric.unit,

@@ -138,6 +138,20 @@ void Learner::measure(const Batch& batch) {
   passes_done_ = (passes_done_ + 1) % plan_.accumulation;
 }
 
+std::optional<Picture> Learner::picture(const Batch& batch) {
+  const at::NoGradGuard no_gradients;
+  parallel_->begin_pass(/*is_last=*/false);
+  const auto drawn = model_->picture(batch);
+  parallel_->end_forward();
+  if (!drawn.defined()) return std::nullopt;
+  const auto pixels = drawn.to(at::kCPU).contiguous();
+  TORCH_CHECK(pixels.dim() == 3 && pixels.size(2) == 3 && pixels.scalar_type() == at::kByte,
+              "a picture is uint8 [height, width, 3]");
+  const auto* const bytes = static_cast<const std::byte*>(pixels.const_data_ptr());
+  return Picture{
+      .width = pixels.size(1), .height = pixels.size(0), .rgb = {bytes, bytes + pixels.numel()}};
+}
+
 SampleSums Learner::take_measured() {
   const auto told = HostRead(sums_over_ranks().flatten()).wait();
   sums_.zero_();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trainer/comm/communicator.h"
+#include "trainer/report/picture.h"
 #include "trainer/train/data_parallel.h"
 #include "trainer/train/plan.h"
 #include "trainer/values/loss_scale.h"
@@ -47,6 +48,8 @@ class Learner {
   /// Adds the sums over such a batch, with nothing drawn, to what take_measured() gives. Between
   /// two steps only; collective where weights are sharded.
   void measure(const Batch& batch);
+  /// Collective as a pass is: what the model draws of the batch.
+  std::optional<Picture> picture(const Batch& batch);
   /// Collective: what was measured since the last time, over all ranks.
   SampleSums take_measured();
 

@@ -19,6 +19,7 @@
 #include "trainer/train/saving.h"
 #include "trainer/train/stop_vote.h"
 #include "trainer/train/zero/zero_report.h"
+#include "trainer/watch/event_timer.h"
 #include "trainer/workload/initial_tensor.h"
 
 namespace tj::trainer {
@@ -32,6 +33,21 @@ std::optional<std::chrono::milliseconds> save_limit(const Limits& limits) {
   if (!seconds) return std::nullopt;
   return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(*seconds));
 }
+
+/// The sections of the clock are timed by the GPU that works on them, if there is one.
+class TimedByDevice {
+ public:
+  TimedByDevice(std::optional<int> gpu, PhaseClock& clock) : clock_(clock) {
+    if (gpu) clock_.time_by(&timer_.emplace(device_of(gpu)));
+  }
+  TimedByDevice(const TimedByDevice&) = delete;
+  TimedByDevice& operator=(const TimedByDevice&) = delete;
+  ~TimedByDevice() { clock_.time_by(nullptr); }
+
+ private:
+  PhaseClock& clock_;
+  std::optional<EventTimer> timer_;
+};
 
 class Loop {
  public:
@@ -47,6 +63,7 @@ class Loop {
         workload_(inputs.workload),
         words_(workload_.words()),
         metrics_(workload_.metrics()),
+        timed_(plan_.gpu, clock_),
         learner_(plan_, workload_, comm_, clock_) {}
 
   LoopEnd run() {
@@ -235,14 +252,15 @@ class Loop {
   }
 
   std::optional<Failure> report_step(double seconds) {
-    const auto told = reporter_.step({.step = step_,
-                                      .steps = plan_.schedule.steps,
-                                      .loss = loss_,
-                                      .metrics = metric_values(metrics_, outcome_.sums, weight_),
-                                      .lr = lr_,
-                                      .gradient_norm = outcome_.gradient_norm,
-                                      .seconds = seconds,
-                                      .units = plan_.batch_size * words_.units});
+    const auto told = reporter_.step(
+        {.step = step_,
+         .steps = plan_.schedule.steps,
+         .loss = loss_,
+         .metrics = metric_values(metrics_, outcome_.sums, weight_, /*is_evaluation=*/false),
+         .lr = lr_,
+         .gradient_norm = outcome_.gradient_norm,
+         .seconds = seconds,
+         .units = plan_.batch_size * words_.units});
     if (told) return std::nullopt;
     return save_failure(step_, told.error());
   }
@@ -371,6 +389,7 @@ class Loop {
   const Workload& workload_;
   const SampleWords words_;
   const std::vector<Metric> metrics_;
+  TimedByDevice timed_;
   Learner learner_;
   std::optional<Saving> saving_;
   std::optional<PassReader> passes_;

@@ -2,6 +2,11 @@
 
 #include <torch/torch.h>
 
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <utility>
+
 #include "trainer/values/failure.h"
 #include "trainer/workload/initial_tensor.h"
 
@@ -24,12 +29,18 @@ at::Tensor tensor_of(HostTensor host) {
       owner->bytes.data(), owner->shape, [owner](void*) { delete owner; }, type_of(owner->type));
 }
 
+std::optional<c10::Stream> side_stream(c10::Device device) {
+  if (device.is_cpu()) return std::nullopt;
+  return c10::impl::VirtualGuardImpl(device.type()).getNewStream(device);
+}
+
 }  // namespace
 
 PassReader::PassReader(const SampleSource& source, const TrainPlan& plan, int rank,
                        std::int64_t next_sample, PhaseClock& clock)
-    : plan_(plan),
-      clock_(clock),
+    : clock_(clock),
+      device_(device_of(plan.gpu)),
+      stream_(side_stream(device_)),
       batches_(
           source,
           {.seed = plan.seed,
@@ -38,18 +49,36 @@ PassReader::PassReader(const SampleSource& source, const TrainPlan& plan, int ra
            .next_sample = next_sample},
           plan.data_threads) {}
 
+PassReader::OnItsWay PassReader::send(Result<HostBatch> batch) const {
+  if (!batch) return {.pass = batch.error(), .arrived = {}};
+  Pass pass{.batch = {}, .first_sample = batch->first_sample, .weight = batch->weight};
+  for (auto& tensor : batch->tensors) pass.batch.push_back(tensor_of(std::move(tensor)));
+  if (!stream_) return {.pass = std::move(pass), .arrived = {}};
+  const c10::StreamGuard in_own_stream(*stream_);
+  // From pinned memory the copy needs nobody to wait for it.
+  for (auto& tensor : pass.batch) tensor = tensor.pin_memory().to(device_, /*non_blocking=*/true);
+  c10::Event arrived(device_.type());
+  arrived.record(*stream_);
+  return {.pass = std::move(pass), .arrived = std::move(arrived)};
+}
+
+Pass PassReader::arrived(OnItsWay sent) const {
+  if (!sent.pass) throw BadDataError(sent.pass.error());
+  if (!sent.arrived) return std::move(*sent.pass);
+  const auto training = c10::impl::VirtualGuardImpl(device_.type()).getStream(device_);
+  sent.arrived->block(training);
+  // Its memory was taken for the other stream: it must not be given out again before this one is
+  // done with it.
+  for (const auto& tensor : sent.pass->batch) tensor.record_stream(training);
+  return std::move(*sent.pass);
+}
+
 Pass PassReader::next() {
   const auto timed = clock_.time(Section::data);
-  auto batch = batches_.next();
-  if (!batch) throw BadDataError(batch.error());
-  const auto device = device_of(plan_.gpu);
-  Pass pass{.batch = {}, .first_sample = batch->first_sample, .weight = batch->weight};
-  for (auto& tensor : batch->tensors) {
-    auto on_host = tensor_of(std::move(tensor));
-    // From pinned memory the copy needs nobody to wait for it.
-    if (device.is_cuda()) on_host = on_host.pin_memory();
-    pass.batch.push_back(on_host.to(device, /*non_blocking=*/device.is_cuda()));
-  }
+  auto sent = ahead_ ? *std::exchange(ahead_, std::nullopt) : send(batches_.next());
+  auto pass = arrived(std::move(sent));
+  if (!stream_) return pass;
+  if (auto ready = batches_.next_if_ready()) ahead_.emplace(send(std::move(*ready)));
   return pass;
 }
 

@@ -15,6 +15,16 @@
 namespace tj::trainer {
 namespace {
 using std::chrono::steady_clock;
+
+/// Null on the CPU.
+std::unique_ptr<DeviceToHost> copies_from(const StateTensors& state) {
+  for (const auto& named : state.model) {
+    const auto& held = named.tensor.defined() ? named.tensor : named.whole;
+    if (held.defined() && !held.is_cpu()) return std::make_unique<DeviceToHost>(held.device());
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 class Saving::Impl {
@@ -22,7 +32,8 @@ class Saving::Impl {
   Impl(Communicator& communicator, SavingOptions options, const StateTensors& state)
       : comm_(communicator),
         options_(std::move(options)),
-        groups_(state_groups(state, communicator, options_.is_shared)),
+        copies_(copies_from(state)),
+        groups_(state_groups(state, communicator, options_.is_shared, copies_.get())),
         own_(options_.retention.keep) {
     if (options_.begun_at) own_.add(*options_.begun_at);
     if (!options_.saves_midway || !is_writer()) return;
@@ -32,6 +43,7 @@ class Saving::Impl {
   void begin(const Manifest& manifest) {
     const auto begun = steady_clock::now();
     const bool may_begin = !job || end_previous(manifest.step);
+    if (copies_) copies_->follow();
     if (is_in_parts(groups_)) {
       if (!all_may_begin(may_begin, manifest.step)) return;
       if (!is_writer()) return send_parts(groups_, plan_files(groups_, writers()));
@@ -126,6 +138,7 @@ class Saving::Impl {
 
   Communicator& comm_;
   SavingOptions options_;
+  std::unique_ptr<DeviceToHost> copies_;
   std::vector<StateGroup> groups_;
   OwnCheckpoints own_;
   StagingBuffer staging_;

@@ -32,6 +32,7 @@ void PhaseClock::enter(Phase phase) {
 }
 
 void PhaseClock::step_done(std::int64_t step) {
+  if (auto* const timer = timer_.load()) count_ended(*timer);
   const std::scoped_lock lock(mutex_);
   seen_.step = step;
   note_move();
@@ -74,22 +75,47 @@ PhaseClock::Scope PhaseClock::wait_for(const char* what) {
   return {*this, Section::collective};
 }
 
-void PhaseClock::leave(Section section, std::chrono::steady_clock::duration taken) {
-  const double seconds = std::chrono::duration<double>(taken).count();
-  const std::scoped_lock lock(mutex_);
-  switch (section) {
-    case Section::data: seen_.data_seconds += seconds; break;
-    case Section::forward: seen_.forward_seconds += seconds; break;
-    case Section::collective:
-      seen_.collective_seconds += seconds;
+std::optional<std::uint64_t> PhaseClock::begin_on_device() {
+  auto* const timer = timer_.load();
+  return timer == nullptr ? std::nullopt : std::optional(timer->begin());
+}
+
+void PhaseClock::leave(const Scope& scope) {
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - scope.begun_;
+  Counted counted{.section = scope.section_};
+  {
+    const std::scoped_lock lock(mutex_);
+    if (scope.section_ == Section::collective) {
       seen_.is_in_collective = false;
       seen_.waits_for.clear();
-      break;
+    }
+    counted.is_in_step = seen_.phase == Phase::step;
+    if (!scope.on_device_) add(counted, taken.count());
+    note_move();
+  }
+  auto* const timer = timer_.load();
+  if (timer == nullptr || !scope.on_device_) return;
+  timer->end(*scope.on_device_, counted);
+  count_ended(*timer);
+}
+
+/// Not with the lock held, under which the watchdog looks: a device that hangs may hold its caller.
+void PhaseClock::count_ended(DeviceTimer& timer) {
+  const auto ended = timer.take_ended();
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [of, seconds] : ended) add(of, seconds);
+}
+
+/// With the lock held.
+void PhaseClock::add(Counted counted, double seconds) {
+  switch (counted.section) {
+    case Section::data: seen_.data_seconds += seconds; break;
+    case Section::forward: seen_.forward_seconds += seconds; break;
+    case Section::collective: seen_.collective_seconds += seconds; break;
     case Section::save: break;
   }
-  if (seen_.phase == Phase::step)
-    seen_.step_section_seconds[static_cast<std::size_t>(section)] += seconds;
-  note_move();
+  if (counted.is_in_step)
+    seen_.step_section_seconds[static_cast<std::size_t>(counted.section)] += seconds;
 }
 
 Seen PhaseClock::seen() const {

@@ -2,12 +2,15 @@
 // read, from their own threads.
 #pragma once
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace tj::trainer {
 
@@ -54,6 +57,30 @@ struct Seen {
 /// "phase step after step 12"
 std::string phase_text(const Seen& seen);
 
+/// For what a section's seconds are counted.
+struct Counted {
+  Section section = Section::data;
+  bool is_in_step = false;  // in Phase::step
+  bool operator==(const Counted&) const = default;
+};
+
+/// Takes the time of sections on a device which works behind the host: there a section lasts from
+/// when the device is done with what came before it until it is done with the section. What the
+/// host waits for while the device has work costs nothing then. On any thread, at once.
+class DeviceTimer {
+ public:
+  virtual ~DeviceTimer() = default;
+  /// Marks where a section begins. The number is for end().
+  virtual std::uint64_t begin() = 0;
+  virtual void end(std::uint64_t begun, Counted counted) = 0;
+  struct Took {
+    Counted counted;
+    double seconds = 0;
+  };
+  /// The sections that the device has ended since the last call.
+  virtual std::vector<Took> take_ended() = 0;
+};
+
 class PhaseClock {
  public:
   void enter(Phase phase);
@@ -67,14 +94,17 @@ class PhaseClock {
   /// Adds its own life time to the section; a collective counts as a section of that name.
   class Scope {
    public:
-    Scope(PhaseClock& clock, Section section) : clock_(clock), section_(section) {}
+    Scope(PhaseClock& clock, Section section)
+        : clock_(clock), section_(section), on_device_(clock.begin_on_device()) {}
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
-    ~Scope() { clock_.leave(section_, std::chrono::steady_clock::now() - begun_); }
+    ~Scope() { clock_.leave(*this); }
 
    private:
+    friend class PhaseClock;
     PhaseClock& clock_;
     Section section_;
+    std::optional<std::uint64_t> on_device_;
     std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   };
   [[nodiscard]] Scope time(Section section) { return {*this, section}; }
@@ -87,14 +117,20 @@ class PhaseClock {
   /// Asked with each seen(), on its thread, and so must not block; empty: there is no device. It is
   /// not called any more once another one has been given.
   void follow_device(std::function<DeviceCollectives()> device);
+  /// From now on sections are timed by it; null: by the host. In no section.
+  void time_by(DeviceTimer* timer) { timer_ = timer; }
 
   Seen seen() const;
 
  private:
   friend class Scope;
-  void leave(Section section, std::chrono::steady_clock::duration taken);
+  std::optional<std::uint64_t> begin_on_device();
+  void leave(const Scope& scope);
+  void count_ended(DeviceTimer& timer);
+  void add(Counted counted, double seconds);
   void note_move() { moved_at_ = std::chrono::steady_clock::now(); }
 
+  std::atomic<DeviceTimer*> timer_ = nullptr;
   mutable std::mutex mutex_;  // guards the rest
   Seen seen_;
   std::function<DeviceCollectives()> device_;

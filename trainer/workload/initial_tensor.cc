@@ -5,13 +5,30 @@
 namespace tj::trainer {
 namespace {
 
+/// Adds it to the weight [out, in, height, width] of a convolution.
+void add_dirac(at::Tensor& weight) {
+  const auto out = weight.size(0), in = weight.size(1);
+  auto middle = weight.select(3, weight.size(3) / 2).select(2, weight.size(2) / 2);
+  if (in <= out) {
+    middle += torch::eye(in).repeat({(out + in - 1) / in, 1}).slice(0, 0, out);
+  } else {
+    const auto passed_on = torch::eye(out).repeat({1, (in + out - 1) / out}).slice(1, 0, in);
+    middle += passed_on / passed_on.sum(1, /*keepdim=*/true);
+  }
+}
+
 at::Tensor initial(const TensorSpec& spec, at::Generator& generator, at::Device device) {
   using enum TensorInit::Kind;
   at::Tensor tensor = torch::zeros(spec.shape);
   switch (spec.init.kind) {
     case zeros: break;
     case ones: tensor.fill_(1.0); break;
+    case constant: tensor.fill_(spec.init.scale); break;
     case normal: tensor.normal_(0.0, spec.init.scale, generator); break;
+    case dirac:
+      tensor.normal_(0.0, spec.init.scale, generator);
+      add_dirac(tensor);
+      break;
     case uniform: tensor.uniform_(-spec.init.scale, spec.init.scale, generator); break;
   }
   return tensor.to(device).requires_grad_(spec.kind == TensorKind::trained);

@@ -38,6 +38,10 @@ class Model {
   /// is drawn; without it nothing is drawn, as in an evaluation.
   virtual PassSums pass(const Batch& batch, std::optional<std::int64_t> first_sample) const = 0;
 
+  /// Something to look at of a batch that is not trained on: uint8 [height, width, 3]. Only where
+  /// the workload draws pictures. Called on all ranks, each with its own part of the batch.
+  virtual at::Tensor picture(const Batch&) const { return {}; }
+
   /// In the order of the workload's tensors(): trained, frozen and buffers.
   virtual const std::vector<at::Tensor>& tensors() const = 0;
 };

@@ -16,9 +16,17 @@ enum class TensorKind {
 
 /// What a tensor holds before the first step.
 struct TensorInit {
-  enum class Kind { zeros, ones, normal, uniform };
+  enum class Kind {
+    zeros,
+    ones,
+    constant,
+    normal,
+    uniform,
+    dirac,  // normal, and in the middle of a convolution what passes its input on: channel i to i,
+            // several of them as their mean, or one to several
+  };
   Kind kind = Kind::zeros;
-  double scale = 0;  // standard deviation, or uniform in [-scale, scale)
+  double scale = 0;  // the constant, standard deviation, or uniform in [-scale, scale)
   bool operator==(const TensorInit&) const = default;
 };
 

@@ -91,6 +91,8 @@ class Workload {
   /// How many metric sums each pass gives, and what is made of them.
   virtual std::size_t metric_sums() const { return 0; }
   virtual std::vector<Metric> metrics() const { return {}; }
+  /// True: its model makes a picture of what an evaluation sees.
+  virtual bool draws_pictures() const { return false; }
 
   /// By what a checkpoint is known to be of this model.
   virtual ModelShape shape() const = 0;

@@ -1,6 +1,7 @@
 #include "trainer/workloads/registry.h"
 
 #include "trainer/workloads/gpt2/gpt2_workload.h"
+#include "trainer/workloads/taehv/taehv_workload.h"
 
 namespace tj::trainer {
 
@@ -8,6 +9,7 @@ namespace tj::trainer {
 Registry workloads() {
   static const WorkloadEntry kEntries[] = {
       gpt2_entry(),
+      taehv_entry(),
   };
   return kEntries;
 }

@@ -50,7 +50,7 @@ TEST(NcclLoader, both_versions_of_another_interface_are_named) {
   ASSERT_FALSE(plugin);
   EXPECT_EQ(plugin.error().code, Code::invalid);
   EXPECT_EQ(plugin.error().message, TJ_FAKE_PLUGINS
-            "/libfake_abi.so has interface 7, this program has 4; both must come from one build");
+            "/libfake_abi.so has interface 7, this program has 5; both must come from one build");
 }
 
 TEST(NcclLoader, both_versions_of_another_libtorch_are_named) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "tests/trainer/data/token_bytes.h"
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/workloads/gpt2/token_samples.h"
@@ -75,6 +77,20 @@ TEST(BatchReader, begins_anywhere) {
   order.next_sample = 12 * 20;
   BatchReader later(data.samples, order, 2);
   EXPECT_EQ(take(later, 10), Rows(rows.begin() + 20 * 12 * 9, rows.end()));
+}
+
+TEST(BatchReader, gives_early_only_what_it_has_read) {
+  const Data data(numbers(1000));
+  const auto order = order_of({.micro_batch = 12});
+  BatchReader reader(data.samples, order, 2);
+  BatchReader early(data.samples, order, 2);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  for (int number = 0; number < 20; ++number) {
+    auto batch = early.next_if_ready();
+    while (!batch && std::chrono::steady_clock::now() < end) batch = early.next_if_ready();
+    ASSERT_TRUE(batch && *batch);
+    EXPECT_EQ((*batch)->first_sample, reader.next()->first_sample);
+  }
 }
 
 TEST(BatchReader, damage_is_an_error_in_its_turn) {

@@ -103,7 +103,7 @@ class BadInput(EngineTest):
         self.assert_fails(
             78,
             "BadConfig",
-            '--model: is "gpt5"; it must be one of gpt2-nano, gpt2-tiny, gpt2-small',
+            '--model: is "gpt5"; it must be one of gpt2-nano, gpt2-tiny, gpt2-small, taehv-nano, taehv, taew2_1, taehv1_5, taeh3, taew2_2, taeltx',
             "--model",
             "gpt5",
         )

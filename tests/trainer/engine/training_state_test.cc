@@ -120,7 +120,8 @@ std::vector<Saved> saved_of(const StateGroup& group) {
 TEST(StateGroups, each_rank_saves_the_slices_that_it_has_and_gathers_nothing) {
   on_gloo_ranks(kRanks, [&](Communicator& communicator, PhaseClock&) {
     const int rank = communicator.rank();
-    const auto groups = state_groups(sharded_state(rank), communicator, /*all_write=*/true);
+    const auto groups =
+        state_groups(sharded_state(rank), communicator, /*all_write=*/true, nullptr);
     EXPECT_EQ(saved_of(groups[0]), (std::vector<Saved>{{"t1", std::nullopt, true, false}}));
     EXPECT_EQ(saved_of(groups[1]), (std::vector<Saved>{{"t3[0:7]", 0, rank == 0, false},
                                                        {"t3[7:10]", 1, rank == 1, false}}));
@@ -129,8 +130,8 @@ TEST(StateGroups, each_rank_saves_the_slices_that_it_has_and_gathers_nothing) {
 
 TEST(StateGroups, the_only_writer_gathers_what_others_have) {
   on_gloo_ranks(kRanks, [&](Communicator& communicator, PhaseClock&) {
-    const auto groups =
-        state_groups(sharded_state(communicator.rank()), communicator, /*all_write=*/false);
+    const auto groups = state_groups(sharded_state(communicator.rank()), communicator,
+                                     /*all_write=*/false, nullptr);
     EXPECT_EQ(saved_of(groups[1]), (std::vector<Saved>{{"t3", std::nullopt, true, true}}));
   });
 }

@@ -18,6 +18,10 @@ def gpt2_flags(kit, steps):
     return ["--model", "gpt2-nano", "--data", kit.data("text"), "--steps", steps, "--batch-size", 8]
 
 
+def taehv_flags(kit, steps):
+    return ["--model", "taehv-nano", "--data", kit.pictures(), "--steps", steps, "--batch-size", 4]
+
+
 @dataclasses.dataclass(frozen=True)
 class Case:
     """How the kit trains a workload."""
@@ -25,7 +29,7 @@ class Case:
     flags: typing.Callable  # of the kit and the number of steps
 
 
-CASES = (Case("gpt2", gpt2_flags),)
+CASES = (Case("gpt2", gpt2_flags), Case("taehv", taehv_flags))
 
 
 def workloads(kit):

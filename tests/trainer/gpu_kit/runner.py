@@ -72,6 +72,9 @@ def lines_until_end(process, began, deadline):
                 return
 
 
+PICTURES, PICTURE_SIDE = 48, 48  # frames, pixels
+
+
 @dataclasses.dataclass
 class Kit:
     root: pathlib.Path
@@ -97,6 +100,21 @@ class Kit:
 
     def data(self, name):
         return self.root / "data" / name
+
+    def pictures(self):
+        """A folder of PPM pictures, which are read without FFmpeg's libraries: a bright square that moves over a slope."""
+        folder = self.out / "pictures"
+        if folder.exists():
+            return folder
+        folder.mkdir()
+        for frame in range(PICTURES):
+            pixels = bytearray()
+            for row in range(PICTURE_SIDE):
+                for column in range(PICTURE_SIDE):
+                    in_square = (row - frame) % PICTURE_SIDE < 12 and (column - 2 * frame) % PICTURE_SIDE < 12
+                    pixels += bytes((230, 200, 40) if in_square else (3 * row, 2 * column, 90 + frame))
+            (folder / f"{frame:03}.ppm").write_bytes(b"P6 %d %d 255\n" % (PICTURE_SIDE, PICTURE_SIDE) + pixels)
+        return folder
 
     def environment(self, more):
         """One card, whatever there is; nothing else of the caller's that could change a run."""

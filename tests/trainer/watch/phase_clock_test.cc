@@ -114,5 +114,61 @@ TEST(PhaseClock, names_come_back) {
   EXPECT_EQ(phase_from("lunch"), Phase::start);
 }
 
+/// A device that has ended a section only when the test says so; each takes two seconds.
+class SlowDevice final : public DeviceTimer {
+ public:
+  std::uint64_t begin() override { return next_++; }
+  void end(std::uint64_t, Counted counted) override { given_.push_back({counted, 2.0}); }
+  std::vector<Took> take_ended() override { return std::exchange(ended_, {}); }
+  void work() { ended_ = std::exchange(given_, {}); }
+
+ private:
+  std::uint64_t next_ = 0;
+  std::vector<Took> given_, ended_;
+};
+
+TEST(PhaseClock, counts_what_a_device_took_once_it_has_ended) {
+  PhaseClock clock;
+  SlowDevice device;
+  clock.time_by(&device);
+  clock.enter(Phase::step);
+  { const auto timed = clock.time(Section::forward); }
+  { const auto timed = clock.collective("all-reduce"); }
+  EXPECT_FALSE(clock.seen().is_in_collective);
+  EXPECT_EQ(clock.seen().forward_seconds, 0);
+  device.work();
+  clock.step_done(1);
+  EXPECT_EQ(clock.seen().forward_seconds, 2);
+  EXPECT_EQ(clock.seen().collective_seconds, 2);
+  const auto of_step = clock.seen().step_section_seconds;
+  EXPECT_EQ(of_step[static_cast<std::size_t>(Section::collective)], 2);
+}
+
+TEST(PhaseClock, counts_for_the_phase_in_which_a_section_ended) {
+  PhaseClock clock;
+  SlowDevice device;
+  clock.time_by(&device);
+  clock.enter(Phase::eval);
+  { const auto timed = clock.time(Section::data); }
+  device.work();
+  clock.enter(Phase::step);
+  clock.step_done(1);
+  EXPECT_EQ(clock.seen().data_seconds, 2);
+  EXPECT_EQ(clock.seen().step_section_seconds[static_cast<std::size_t>(Section::data)], 0);
+}
+
+TEST(PhaseClock, a_section_that_began_by_the_host_ends_by_it) {
+  PhaseClock clock;
+  SlowDevice device;
+  {
+    const auto timed = clock.time(Section::forward);
+    clock.time_by(&device);
+  }
+  device.work();
+  clock.step_done(1);
+  EXPECT_LT(clock.seen().forward_seconds, 2);
+  EXPECT_GT(clock.seen().forward_seconds, 0);
+}
+
 }  // namespace
 }  // namespace tj::trainer

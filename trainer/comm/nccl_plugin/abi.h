@@ -7,7 +7,7 @@
 namespace tj::trainer {
 
 /// Changes with every change of this file.
-inline constexpr int kNcclAbi = 4;
+inline constexpr int kNcclAbi = 5;
 inline constexpr const char* kNcclFactory = "trainer_nccl_plugin";
 
 /// An answer in words, with a final zero; cut where it is longer.
@@ -38,6 +38,15 @@ struct WordRequest {
   void* words = nullptr;  // becomes [rows, count]
 };
 
+/// In the stream of the calling thread.
+struct KernelLaunch {
+  const void* kernel = nullptr;  // from compile_kernel()
+  long long blocks = 1;          // of the grid, x
+  long long blocks_y = 1;        // of the grid, y
+  long long threads = 1;         // of a block
+  void** arguments = nullptr;    // pointers to the values, in order
+};
+
 struct NcclPlugin {
   // The first two stay where they are in every version; the rest counts only where both are ours.
   int abi = kNcclAbi;
@@ -52,6 +61,10 @@ struct NcclPlugin {
   NcclProgress (*progress)(const void* backend) = nullptr;
   /// By one kernel, which is compiled at the first call. False with the cause in `text`.
   bool (*make_words)(const WordRequest* request, NcclText* text) = nullptr;
+  /// The function `name` of a text in CUDA C++ that includes nothing. Null with the cause in
+  /// `why`. Compiled once, and valid for the rest of the process.
+  const void* (*compile_kernel)(const char* text, const char* name, NcclText* why) = nullptr;
+  bool (*launch_kernel)(const KernelLaunch* launch, NcclText* why) = nullptr;
 };
 
 }  // namespace tj::trainer

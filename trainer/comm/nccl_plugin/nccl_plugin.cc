@@ -10,24 +10,17 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <string>
 #include <torch/csrc/distributed/c10d/NCCLUtils.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 #include "trainer/comm/nccl_plugin/abi.h"
+#include "trainer/comm/nccl_plugin/runtime_compiler.h"
 #include "trainer/values/philox_text.h"
 
 namespace tj::trainer {
 namespace {
-
-void write_text(const std::string& words, NcclText* text) {
-  const std::string line = words.substr(0, words.find('\n'));  // c10's texts go on with a stack
-  const auto length = std::min(line.size(), sizeof text->bytes - 1);
-  std::memcpy(text->bytes, line.data(), length);
-  text->bytes[length] = '\0';
-}
 
 /// As nvidia-smi -L shows it, but for the dashes.
 std::string card_of(const cudaDeviceProp& properties) {
@@ -118,7 +111,9 @@ constexpr NcclPlugin kPlugin{.abi = kNcclAbi,
                              .use_device = use_device,
                              .open_backend = open_backend,
                              .progress = progress,
-                             .make_words = make_words};
+                             .make_words = make_words,
+                             .compile_kernel = compile_kernel,
+                             .launch_kernel = launch_kernel};
 
 }  // namespace
 }  // namespace tj::trainer

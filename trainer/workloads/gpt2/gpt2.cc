@@ -11,6 +11,7 @@
 #include "trainer/workload/autocast.h"
 #include "trainer/workload/draws.h"
 #include "trainer/workload/initial_tensor.h"
+#include "trainer/workload/residual_norm.h"
 #include "trainer/workloads/gpt2/gelu_kernel.h"
 #include "trainer/workloads/gpt2/head_loss.h"
 
@@ -18,12 +19,6 @@ namespace tj::trainer {
 namespace {
 
 constexpr double kNormEps = 1e-5;
-
-/// The residual stream is float32, whatever type the weights are kept in.
-at::Tensor norm_of(const at::Tensor& x_BTC, const at::Tensor& weight, const at::Tensor& bias) {
-  return at::layer_norm(x_BTC, {x_BTC.size(-1)}, weight.to(at::kFloat), bias.to(at::kFloat),
-                        kNormEps);
-}
 
 /// x [B, T, in] times weight [in, out] plus bias: Hugging Face's Conv1D.
 at::Tensor conv1d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
@@ -120,7 +115,8 @@ Gpt2::Gpt2(const Gpt2Config& config, const Gpt2Training& training, const ModelOp
       training_(training),
       options_(options),
       hooks_(keeper.hooks),
-      parameters_(initial_tensors(gpt2_tensors(config), options, keeper)) {}
+      parameters_(initial_tensors(gpt2_tensors(config), options, keeper)),
+      residual_type_(residual_type(options.precision, device_of(options.gpu), config.width)) {}
 
 Gpt2::~Gpt2() = default;
 
@@ -143,13 +139,15 @@ at::Tensor Gpt2::layer(const at::Tensor& x_BTC, std::int64_t index,
   const auto by_head = [&](const at::Tensor& t) {
     return t.view({samples, tokens, config_.heads, width / config_.heads}).transpose(1, 2);
   };
-  const auto qkv = conv1d(norm_of(x_BTC, p(0), p(1)), p(2), p(3)).split(width, 2);
+  const auto normed_BTC = residual_norm(x_BTC, p(0), p(1), kNormEps);
+  const auto qkv = conv1d(normed_BTC, p(2), p(3)).split(width, 2);
   const auto mixed_BHTc = causal_attention(by_head(qkv[0]), by_head(qkv[1]), by_head(qkv[2]));
   const auto mixed_BTC = mixed_BHTc.transpose(1, 2).reshape({samples, tokens, width});
-  const auto attended =
-      x_BTC + dropped(conv1d(mixed_BTC, p(4), p(5)), attention_stream(index), first_sample);
-  const auto hidden = gelu_tanh_of(conv1d(norm_of(attended, p(6), p(7)), p(8), p(9)));
-  return attended + dropped(conv1d(hidden, p(10), p(11)), mlp_stream(index), first_sample);
+  const auto attended = residual_norm(
+      x_BTC, dropped(conv1d(mixed_BTC, p(4), p(5)), attention_stream(index), first_sample), p(6),
+      p(7), kNormEps);
+  const auto hidden = gelu_tanh_of(conv1d(attended.normed, p(8), p(9)));
+  return attended.sum + dropped(conv1d(hidden, p(10), p(11)), mlp_stream(index), first_sample);
 }
 
 at::Tensor Gpt2::embedded(const at::Tensor& inputs_BT,
@@ -157,7 +155,8 @@ at::Tensor Gpt2::embedded(const at::Tensor& inputs_BT,
   // As float32 before the lookup: so the gradient of a token that comes often is summed in it.
   const auto wte_VC = parameters_[0].to(at::kFloat);
   const auto wpe_TC = parameters_[1].narrow(0, 0, inputs_BT.size(1)).to(at::kFloat);
-  return dropped(at::embedding(wte_VC, inputs_BT) + wpe_TC, kEmbeddingStream, first_sample);
+  const auto x_BTC = at::embedding(wte_VC, inputs_BT) + wpe_TC;
+  return dropped(x_BTC.to(residual_type_), kEmbeddingStream, first_sample);
 }
 
 at::Tensor Gpt2::trunk(const at::Tensor& inputs_BT,
@@ -177,7 +176,7 @@ at::Tensor Gpt2::trunk(const at::Tensor& inputs_BT,
 
 at::Tensor Gpt2::last_norm(const at::Tensor& x_BTC) const {
   const auto last = parameters_.size() - 2;
-  return norm_of(x_BTC, parameters_[last], parameters_[last + 1]);
+  return residual_norm(x_BTC, parameters_[last], parameters_[last + 1], kNormEps);
 }
 
 at::Tensor Gpt2::logits(const at::Tensor& tokens) const {

@@ -50,6 +50,7 @@ class Gpt2 final : public Model {
   ModelOptions options_;
   BlockHooks* hooks_;  // null: there are none
   std::vector<at::Tensor> parameters_;
+  at::ScalarType residual_type_;  // of the residual stream
 };
 
 }  // namespace tj::trainer

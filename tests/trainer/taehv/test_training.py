@@ -1,0 +1,140 @@
+"""TAEHV through the real trainer: it learns from videos, on any number of ranks, and goes on as if nothing had happened."""
+
+import json
+import os
+import pathlib
+import shutil
+import struct
+import sys
+import tempfile
+import unittest
+
+import videos
+
+sys.path[:0] = [str(folder) for folder in (pathlib.Path(__file__).resolve().parents[2],
+                                           pathlib.Path(__file__).resolve().parents[1] / "engine")]
+from support.processes import ProcessTest, environment_of_a_program  # noqa: E402
+
+TRAINER = os.environ.get("TJ_TRAINER", "")
+
+
+class Taehv(ProcessTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="tj-taehv-"))
+        cls.addClassCleanup(shutil.rmtree, cls.shared, ignore_errors=True)
+        videos.make_some(cls.shared / "videos")
+        videos.make_some(cls.shared / "eval", count=3, frames=16)
+        for number in range(4):  # large, so that a clip sees little detail: such are learned soon
+            videos.make(cls.shared / f"large/{number}.mp4", ("testsrc2", "gradients=seed=3")[number % 2], size="256x192", skip=number)
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tj-taehv-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def train(self, out, *flags, data=None, ranks=1, code=0, environment=None):
+        command = [TRAINER, "launch", "--nproc", ranks, "--", TRAINER, "train", "--model", "taehv-nano",
+                   "--data", data or self.shared / "videos", "--out", self.folder / out,
+                   "--log-dir", "off", "--tensorboard", "off", "--threads", 1, *flags]
+        variables = environment_of_a_program("TMPDIR", **(environment or {}))
+        return self.finish(self.spawn(list(map(str, command)), variables), code)
+
+    def metrics(self, out):
+        return [json.loads(line) for line in (self.folder / out / "metrics.jsonl").read_text().splitlines()]
+
+    def psnrs(self, out):
+        return {line["step"]: line["psnr"] for line in self.metrics(out) if "loss" in line}
+
+    def losses(self, out):
+        return {line["step"]: line["loss"] for line in self.metrics(out) if "loss" in line}
+
+    def cause(self, err):
+        return err.strip().splitlines()[-1]
+
+    def test_it_learns_and_says_its_psnr(self):
+        said, _ = self.train("out", "--steps", 60, "--batch-size", 4, "--eval-data", self.shared / "eval", "--eval-every", 30,
+                             data=self.shared / "large")
+        psnrs = list(self.psnrs("out").values())
+        self.assertLess(psnrs[0], 15)
+        self.assertGreater(sum(psnrs[-10:]) / 10, sum(psnrs[:5]) / 5 + 1)
+        self.assertIn("PSNR", said)
+        self.assertRegex(said, r"videos +160 frames in 4 videos")
+        evaluated = [line for line in self.metrics("out") if line.get("event") == "eval"]
+        self.assertEqual([line["at_step"] for line in evaluated], [30, 60])
+        for line in evaluated:
+            self.assertGreater(line["eval_psnr"], 0)
+            self.assertTrue(-1 < line["eval_ssim"] < 1, line)
+        steps = [line for line in self.metrics("out") if "loss" in line]
+        self.assertTrue(all("ssim" not in line for line in steps))
+        png = (self.folder / "out/pictures/step-000030.png").read_bytes()
+        self.assertEqual(png[:8], b"\x89PNG\r\n\x1a\n")
+        self.assertEqual(struct.unpack(">II", png[16:24]), (3 * (32 + 2), 4 * (32 + 2)))
+
+    def test_ranks_and_stages_have_one_curve(self):
+        flags = ("--steps", 8, "--batch-size", 4, "--deterministic")
+        self.train("alone", *flags)
+        self.train("pair", *flags, ranks=2)
+        self.assertEqual(self.losses("alone"), self.losses("pair"))
+        for stage in (1, 2, 3):
+            self.train(f"stage-{stage}", "--steps", 8, "--batch-size", 4, "--zero", stage, ranks=2)
+            for step, psnr in self.psnrs(f"stage-{stage}").items():
+                self.assertAlmostEqual(psnr, self.psnrs("alone")[step], delta=0.05)
+
+    def test_a_resumed_run_has_the_same_bits(self):
+        flags = ("--batch-size", 4, "--save-every", 4)
+        self.train("whole", "--steps", 8, *flags)
+        self.train("half", "--steps", 8, *flags)
+        shutil.rmtree(self.folder / "half" / "step-000008")
+        lines = [line for line in (self.folder / "half/metrics.jsonl").read_text().splitlines()]
+        self.assertTrue(lines)
+        self.train("half", "--steps", 8, *flags, "--resume")
+        for name in ("model", "optimizer"):
+            one, other = (self.folder / out / f"step-000008/{name}.safetensors" for out in ("whole", "half"))
+            self.assertEqual(one.read_bytes(), other.read_bytes(), name)
+
+    def test_half_precision(self):
+        for precision in ("bf16", "fp16"):
+            self.train(precision, "--steps", 6, "--batch-size", 4, "--precision", precision)
+            psnrs = self.psnrs(precision)
+            self.assertGreater(psnrs[6], psnrs[1])
+
+    def test_pictures_are_a_video(self):
+        pictures = self.folder / "pictures"
+        pictures.mkdir()
+        for frame in range(16):
+            (pictures / f"{frame:03}.ppm").write_bytes(b"P6 32 32 255\n" + bytes((frame * 9, 70, 200)) * 1024)
+        said, _ = self.train("out", "--steps", 2, "--batch-size", 2, data=pictures)
+        self.assertRegex(said, r"videos +16 frames in 1 video\b")
+
+    def test_a_damaged_video_is_left_out_and_named(self):
+        data = self.folder / "data"
+        shutil.copytree(self.shared / "videos", data)
+        (data / "broken.mp4").write_bytes(b"no video" * 100)
+        _, err = self.train("out", "--steps", 2, "--batch-size", 2, data=data, code=65)
+        self.assertIn("1 of 7 videos can't be used, --bad-data-max allows 1%", self.cause(err))
+        self.assertIn("broken.mp4: is no video", self.cause(err))
+        said, _ = self.train("out", "--steps", 2, "--batch-size", 2, "--bad-data-max", "20%", data=data)
+        self.assertRegex(said, r"videos left out +1 of 7 videos")
+        self.assertIn("broken.mp4", said)
+
+    def test_wrong_flags_and_data_are_named(self):
+        for flags, code, cause in (
+            (("--clip-frames", 6), 78, "--clip-frames: is \"6\"; it must be a multiple of 4"),
+            (("--clip-size", 20), 78, "--clip-size: is \"20\"; it must be a multiple of 8"),
+            (("--clip-size", 80), 65, "is 96 x 64 pixels, --clip-size is 80"),
+            (("--clip-frames", 44), 65, "has 40 frames, --clip-frames is 44"),
+            (("--bad-data-max", "many"), 78, "--bad-data-max: is \"many\"; it must be a share"),
+            (("--recompute",), 78, "--recompute"),
+        ):
+            with self.subTest(flags):
+                _, err = self.train("wrong", "--steps", 2, *flags, code=code)
+                self.assertIn(cause, self.cause(err))
+        _, err = self.train("wrong", "--steps", 2, data=self.folder / "gone", code=65)
+        self.assertIn("gone: is not there", self.cause(err))
+        (self.folder / "empty").mkdir()
+        _, err = self.train("wrong", "--steps", 2, data=self.folder / "empty", code=65)
+        self.assertIn("holds no video", self.cause(err))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,108 @@
+"""Frames are those that ffmpeg itself gives, in any order, and what is damaged is said to be."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import videos
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from support.processes import ProcessTest, environment_of_a_program  # noqa: E402
+
+FRAME_SUMS = os.environ.get("TJ_FRAME_SUMS", "")
+PLUGIN = os.environ.get("TJ_VIDEO_PLUGIN", "")
+SEEKS = 1000
+# Of a decoder's own buffers, which come and go.
+MORE_KILOBYTES_MAX = 4096
+
+
+def sums_by_ffmpeg(path):
+    """Each frame's checksum, with the frames as they are: none left out or doubled for a rate."""
+    command = ["ffmpeg", "-nostdin", "-v", "error", "-i", str(path), "-map", "0:v:0", "-fps_mode", "passthrough",
+               "-pix_fmt", "rgb24", "-f", "framecrc", "-"]
+    done = subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    return [line.rsplit(",", 1)[1].strip() for line in done.stdout.splitlines() if not line.startswith("#")]
+
+
+class Videos(ProcessTest):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tj-video-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def frame_sums(self, path, *more, code=0):
+        command = [FRAME_SUMS, PLUGIN, str(path), *map(str, more)]
+        return self.finish(self.spawn(command, environment_of_a_program("TMPDIR")), code)
+
+    def assert_same_frames(self, path):
+        ours = self.frame_sums(path)[0].split()
+        self.assertEqual(ours, sums_by_ffmpeg(path), path.name)
+        return ours
+
+    def test_frames_are_those_of_ffmpeg(self):
+        for number, source in enumerate(videos.SOURCES):
+            for ending in videos.CODECS:
+                path = videos.make(self.folder / f"{number}.{ending}", source, frames=30)
+                self.assertEqual(len(self.assert_same_frames(path)), 30)
+
+    def test_odd_sizes_other_ranges_and_kinds_of_pixels(self):
+        for name, size, codec in (
+            ("odd.mkv", "95x63", ["-c:v", "ffv1", "-pix_fmt", "yuv444p"]),
+            ("ten.mkv", "96x64", ["-c:v", "ffv1", "-pix_fmt", "yuv420p10le"]),
+            ("grey.mkv", "96x64", ["-c:v", "ffv1", "-pix_fmt", "gray"]),
+            ("full.avi", "96x64", ["-c:v", "mjpeg", "-pix_fmt", "yuvj420p"]),
+            ("rgb.mkv", "97x65", ["-c:v", "ffv1", "-pix_fmt", "bgr0"]),
+            ("hd.mp4", "96x64", [*videos.CODECS["mp4"], "-colorspace", "bt709", "-color_range", "tv"]),
+            ("short.gif", "96x64", ["-c:v", "gif"]),
+        ):
+            with self.subTest(name):
+                self.assert_same_frames(videos.make(self.folder / name, size=size, frames=12, codec=codec))
+
+    def test_a_stream_without_times_is_counted(self):
+        path = videos.make(self.folder / "raw.h264", frames=25, codec=[*videos.CODECS["mp4"], "-f", "h264"])
+        self.assertEqual(len(self.assert_same_frames(path)), 25)
+        self.frame_sums(path, 40, 5)
+
+    def test_a_video_that_is_cut_out_of_another_begins_where_it_says(self):
+        whole = videos.make(self.folder / "whole.mp4", frames=60)
+        for name, more in (("cut.mp4", []), ("cut.mkv", []), ("cut.ts", [])):
+            cut = self.folder / name
+            subprocess.run(["ffmpeg", "-nostdin", "-v", "error", "-y", "-ss", "1.0", "-i", whole, "-c", "copy", *more, cut],
+                           check=True, stdin=subprocess.DEVNULL, timeout=60)
+            with self.subTest(name):
+                self.assert_same_frames(cut)
+
+    def test_a_thousand_random_frames_are_right_and_leave_nothing(self):
+        for ending in videos.CODECS:
+            path = videos.make(self.folder / f"seek.{ending}", frames=48)
+            said = self.frame_sums(path, SEEKS, 11)[0]
+            kilobytes, files = map(int, re.fullmatch(r"(-?\d+) kB more, (-?\d+) files more\n", said).groups())
+            self.assertLess(kilobytes, MORE_KILOBYTES_MAX, ending)
+            self.assertEqual(files, 0, ending)
+
+    def test_what_is_no_video_is_said_to_be_none(self):
+        text = self.folder / "text.mp4"
+        text.write_text("no video at all\n" * 100)
+        self.assertIn("text.mp4: is no video", self.frame_sums(text, code=1)[1])
+        sound = self.folder / "sound.mkv"
+        subprocess.run(["ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", "sine=duration=1", sound], check=True, timeout=60)
+        self.assertIn("has no video stream that can be decoded", self.frame_sums(sound, code=1)[1])
+
+    def test_a_file_that_ends_early_is_damaged_or_shorter(self):
+        for ending in ("mp4", "mkv", "avi", "webm"):
+            path = videos.make(self.folder / f"cut.{ending}", frames=30)
+            raw = path.read_bytes()
+            for share in (0.3, 0.6, 0.95):
+                path.write_bytes(raw[: int(len(raw) * share)])
+                done = subprocess.run([FRAME_SUMS, PLUGIN, path], capture_output=True, text=True, timeout=60, check=False)
+                self.assertIn(done.returncode, (0, 1), done.stderr)
+                if done.returncode == 1:
+                    self.assertRegex(done.stderr, rf"cut\.{ending}: (is|has|can't) ")
+
+
+if __name__ == "__main__":
+    unittest.main()

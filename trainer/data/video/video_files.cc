@@ -1,0 +1,203 @@
+#include "trainer/data/video/video_files.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <string_view>
+
+#include "trainer/data/file_walk.h"
+#include "trainer/data/video/libav/abi.h"
+#include "trainer/data/video/ppm_picture.h"
+
+namespace tj::trainer {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 16> kVideoEndings{
+    ".mp4",  ".m4v", ".mov", ".mkv", ".webm", ".avi", ".ts",   ".mpg",
+    ".mpeg", ".ogv", ".flv", ".wmv", ".gif",  ".y4m", ".h264", ".nut"};
+constexpr std::array<std::string_view, 6> kPictureEndings{".ppm",  ".png",  ".jpg",
+                                                          ".jpeg", ".webp", ".bmp"};
+
+std::string ending_of(const fs::path& file) {
+  auto ending = file.extension().string();
+  std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return std::tolower(c); });
+  return ending;
+}
+
+bool is_picture(const fs::path& file) {
+  return std::ranges::find(kPictureEndings, ending_of(file)) != kPictureEndings.end();
+}
+bool is_video(const fs::path& file) {
+  return std::ranges::find(kVideoEndings, ending_of(file)) != kVideoEndings.end();
+}
+bool is_ppm(const fs::path& file) { return ending_of(file) == ".ppm"; }
+
+Error wrong(const std::string& subject, std::string what, Code code = Code::invalid) {
+  return {.code = code, .message = std::move(what), .subject = subject};
+}
+
+/// Videos of a folder by their names, where that of pictures is their folder's.
+Result<void> add_folder(const std::string& folder, std::vector<VideoFiles>& videos) {
+  const auto files = files_below(folder);
+  if (!files) return files.error();
+  std::map<fs::path, VideoFiles> by_name;
+  for (const auto& file : *files) {
+    if (is_video(file)) by_name[file].files = {file};
+    if (is_picture(file)) by_name[file.parent_path()].files.push_back(file);
+  }
+  for (auto& [name, video] : by_name) videos.push_back(std::move(video));
+  return {};
+}
+
+class LibavVideo final : public Video {
+ public:
+  LibavVideo(const VideoPlugin& plugin, void* video, const VideoInfo& info, std::string path)
+      : plugin_(plugin), video_(video), info_(info), path_(std::move(path)) {}
+  ~LibavVideo() override { plugin_.close(video_); }
+  LibavVideo(const LibavVideo&) = delete;
+  LibavVideo& operator=(const LibavVideo&) = delete;
+
+  VideoShape shape() const override {
+    return {.frames = info_.frames, .height = info_.height, .width = info_.width};
+  }
+
+  Result<void> read(std::span<const std::int64_t> frames, std::span<std::byte> rgb) const override {
+    TJ_CHECK(rgb.size() == frames.size() * shape().frame_bytes(), "room for all frames");
+    const std::vector<long long> numbers(frames.begin(), frames.end());
+    VideoText why;
+    if (!plugin_.read(video_, numbers.data(), static_cast<long long>(numbers.size()),
+                      reinterpret_cast<unsigned char*>(rgb.data()), &why))
+      return wrong(path_, why.bytes);
+    return {};
+  }
+
+ private:
+  const VideoPlugin& plugin_;
+  void* const video_;
+  const VideoInfo info_;
+  const std::string path_;
+};
+
+/// Opens a picture when it is read: there may be a million of them.
+class Pictures final : public Video {
+ public:
+  using Open = std::function<Result<std::unique_ptr<Video>>(const fs::path&)>;
+  Pictures(std::vector<fs::path> files, const VideoShape& of_first, Open open)
+      : files_(std::move(files)), of_first_(of_first), open_(std::move(open)) {}
+
+  VideoShape shape() const override {
+    return {.frames = static_cast<std::int64_t>(files_.size()),
+            .height = of_first_.height,
+            .width = of_first_.width};
+  }
+
+  Result<void> read(std::span<const std::int64_t> frames, std::span<std::byte> rgb) const override {
+    const auto bytes = of_first_.frame_bytes();
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      const auto& file = files_[static_cast<std::size_t>(frames[i])];
+      const auto picture = open_(file);
+      if (!picture) return picture.error();
+      const auto shape = (*picture)->shape();
+      if (shape.height != of_first_.height || shape.width != of_first_.width)
+        return wrong(file.string(), "is " + size_text(shape) +
+                                        ", and the first picture of its folder " +
+                                        size_text(of_first_));
+      constexpr std::int64_t kOnly[] = {0};
+      if (auto read = (*picture)->read(kOnly, rgb.subspan(i * bytes, bytes)); !read) return read;
+    }
+    return {};
+  }
+
+ private:
+  static std::string size_text(const VideoShape& shape) {
+    return std::to_string(shape.width) + " x " + std::to_string(shape.height);
+  }
+
+  const std::vector<fs::path> files_;
+  const VideoShape of_first_;
+  const Open open_;
+};
+
+Result<const VideoPlugin*> load_plugin(const fs::path& path) {
+  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* const why = ::dlerror();
+    return wrong(path.string(),
+                 std::string("can't be loaded: ") + (why == nullptr ? "no cause given" : why) +
+                     "; videos need it and FFmpeg's libraries (Debian: libavformat59, "
+                     "libavcodec59, libswscale6), PPM pictures don't",
+                 Code::not_found);
+  }
+  using Factory = const VideoPlugin* (*)();
+  const auto factory = reinterpret_cast<Factory>(::dlsym(library, kVideoFactory));
+  if (factory == nullptr || factory()->abi != kVideoAbi)
+    return wrong(path.string(), "is not of the same build as this program", Code::not_found);
+  return factory();
+}
+
+}  // namespace
+
+std::string VideoFiles::name() const {
+  const auto& first = files.front();
+  return (files.size() > 1 ? first.parent_path() : first).string();
+}
+
+Result<std::vector<VideoFiles>> find_videos(const std::vector<std::string>& paths,
+                                            const std::string& flag) {
+  std::vector<VideoFiles> videos;
+  for (const auto& path : paths) {
+    std::error_code unreadable;
+    const auto status = fs::status(path, unreadable);
+    if (!fs::exists(status)) return wrong(flag + " " + path, "is not there");
+    const auto before = videos.size();
+    if (!fs::is_directory(status)) {
+      videos.push_back({{path}});
+    } else if (auto added = add_folder(path, videos); !added) {
+      return added.error();
+    }
+    if (videos.size() == before)
+      return wrong(flag + " " + path,
+                   "holds no video (.mp4, .mkv, .webm, .mov, .avi, ...) and no picture (.ppm, "
+                   ".png, .jpg, .webp, .bmp)");
+  }
+  return videos;
+}
+
+fs::path VideoOpener::default_plugin() {
+  std::error_code unreadable;
+  return fs::read_symlink("/proc/self/exe", unreadable).parent_path() / "libtrainer_video.so";
+}
+
+Result<void> VideoOpener::prepare_for(const std::vector<VideoFiles>& videos) {
+  const bool is_needed = std::ranges::any_of(
+      videos, [](const VideoFiles& video) { return !std::ranges::all_of(video.files, is_ppm); });
+  if (!is_needed || plugin_ != nullptr) return {};
+  const auto plugin = load_plugin(plugin_path_);
+  if (!plugin) return plugin.error();
+  plugin_ = *plugin;
+  return {};
+}
+
+Result<std::unique_ptr<Video>> VideoOpener::open_file(const fs::path& file) const {
+  if (is_ppm(file)) return open_ppm_picture(file);
+  TJ_CHECK(plugin_ != nullptr, "the plug-in is loaded where a file needs it");
+  VideoInfo info;
+  VideoText why;
+  void* const video = plugin_->open(file.c_str(), &info, &why);
+  if (video == nullptr) return wrong(file.string(), why.bytes);
+  return std::unique_ptr<Video>(std::make_unique<LibavVideo>(*plugin_, video, info, file.string()));
+}
+
+Result<std::unique_ptr<Video>> VideoOpener::open(const VideoFiles& video) const {
+  auto first = open_file(video.files.front());
+  if (!first || video.files.size() == 1) return first;
+  return std::unique_ptr<Video>(std::make_unique<Pictures>(
+      video.files, (*first)->shape(),
+      [copy = *this](const fs::path& file) { return copy.open_file(file); }));
+}
+
+}  // namespace tj::trainer

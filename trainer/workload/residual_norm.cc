@@ -1,0 +1,149 @@
+#include "trainer/workload/residual_norm.h"
+
+#include <torch/torch.h>
+
+#include <optional>
+
+namespace tj::trainer {
+namespace {
+
+#define TJ_TEXT_OF(...) #__VA_ARGS__
+#define TJ_KERNELS(...) constexpr char kText[] = TJ_TEXT_OF(__VA_ARGS__);
+#include "trainer/workload/residual_norm.inc"
+#undef TJ_KERNELS
+
+constexpr std::int64_t kThreads = 128;
+constexpr std::int64_t kRowsOfBlock = kThreads / 32;  // a warp each
+constexpr std::int64_t kRowsOfChunk = 64;             // of those that one thread adds up
+
+std::int64_t blocks_for(std::int64_t count, std::int64_t per_block) {
+  return (count + per_block - 1) / per_block;
+}
+
+/// Null: the tensor is not there.
+void* pointer(const at::Tensor& tensor) { return tensor.defined() ? tensor.data_ptr() : nullptr; }
+
+/// One launch: pointers to the arguments, in order.
+template <typename... Arguments>
+void launch(GpuKernels& kernels, const char* name, const KernelShape& shape,
+            Arguments... arguments) {
+  const void* const kernel = kernels.prepare(kText, name);
+  TORCH_CHECK(kernel != nullptr, "the kernel ", name, " can't be compiled");
+  std::array<void*, sizeof...(Arguments)> pointers{&arguments...};
+  kernels.launch(kernel, shape, pointers);
+}
+
+struct ByKernel : torch::autograd::Function<ByKernel> {
+  using Context = torch::autograd::AutogradContext;
+  using Tensors = torch::autograd::variable_list;
+  enum Input : std::size_t { kKernels, kX, kBranch, kWeight, kBias, kEps, kInputs };
+
+  /// normed, and where there is a branch, the sum.
+  static Tensors forward(Context* context, GpuKernels* kernels, const at::Tensor& x,
+                         const std::optional<at::Tensor>& branch, const at::Tensor& weight,
+                         const at::Tensor& bias, double eps) {
+    const auto rows_of = [](const at::Tensor& tensor) { return tensor.contiguous(); };
+    const auto stream = rows_of(x);
+    const auto added = branch ? rows_of(*branch) : at::Tensor();
+    const auto scale = rows_of(weight), shift = rows_of(bias);
+    const std::int64_t pairs = stream.size(-1) / 2;
+    const std::int64_t rows = stream.numel() / stream.size(-1);
+    const auto sum = branch ? at::empty_like(stream) : stream;
+    auto normed = at::empty_like(stream);
+    const auto numbers = stream.options().dtype(at::kFloat);
+    const auto means = at::empty({rows}, numbers), inverse_deviations = at::empty({rows}, numbers);
+    launch(*kernels, "residual_norm_forward",
+           {.blocks = blocks_for(rows, kRowsOfBlock), .threads = kThreads}, pointer(stream),
+           pointer(added), pointer(scale), pointer(shift), branch ? pointer(sum) : nullptr,
+           pointer(normed), pointer(means), pointer(inverse_deviations),
+           static_cast<long long>(rows), static_cast<long long>(pairs), static_cast<float>(eps));
+    context->saved_data["kernels"] = reinterpret_cast<std::int64_t>(kernels);  // outlives training
+    context->saved_data["branch"] = branch.has_value();
+    // An output must be kept as one, or the graph would keep itself alive.
+    context->save_for_backward({sum, scale, means, inverse_deviations});
+    if (branch) return {normed, sum};
+    return {normed};
+  }
+
+  static Tensors backward(Context* context, Tensors gradients) {
+    auto& kernels = *reinterpret_cast<GpuKernels*>(context->saved_data["kernels"].toInt());
+    const auto saved = context->get_saved_variables();
+    const auto &sum = saved[0], &weight = saved[1], &means = saved[2], &deviations = saved[3];
+    const auto d_normed = gradients[0].defined() ? gradients[0].to(sum.scalar_type()).contiguous()
+                                                 : torch::zeros_like(sum);
+    const bool has_branch = context->saved_data["branch"].toBool();
+    const auto d_sum = has_branch && gradients[1].defined()
+                           ? gradients[1].to(sum.scalar_type()).contiguous()
+                           : at::Tensor();
+    const std::int64_t pairs = sum.size(-1) / 2;
+    const std::int64_t rows = sum.numel() / sum.size(-1);
+    const auto d_x = at::empty_like(sum);
+    launch(kernels, "residual_norm_backward",
+           {.blocks = blocks_for(rows, kRowsOfBlock), .threads = kThreads}, pointer(d_normed),
+           pointer(d_sum), pointer(sum), pointer(weight), pointer(means), pointer(deviations),
+           pointer(d_x), static_cast<long long>(rows), static_cast<long long>(pairs));
+    const std::int64_t chunks = blocks_for(rows, kRowsOfChunk);
+    const auto d_weight = at::empty({chunks, 2 * pairs}, weight.options());
+    const auto d_bias = at::empty_like(d_weight);
+    launch(kernels, "residual_norm_backward_columns",
+           {.blocks = blocks_for(pairs, kThreads), .blocks_y = chunks, .threads = kThreads},
+           pointer(d_normed), pointer(sum), pointer(means), pointer(deviations), pointer(d_weight),
+           pointer(d_bias), static_cast<long long>(rows), static_cast<long long>(pairs),
+           static_cast<long long>(kRowsOfChunk));
+    Tensors result(kInputs);
+    result[kX] = d_x;
+    if (has_branch) result[kBranch] = d_x;
+    result[kWeight] = d_weight.sum(0);
+    result[kBias] = d_bias.sum(0);
+    return result;
+  }
+};
+
+bool is_for_kernel(const at::Tensor& x) {
+  return x.is_cuda() && x.scalar_type() == at::kBFloat16 && gpu_kernels() != nullptr &&
+         x.size(-1) % 2 == 0;
+}
+
+at::Tensor norm_by_torch(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                         double eps) {
+  return at::layer_norm(x, {x.size(-1)}, weight.to(at::kFloat), bias.to(at::kFloat), eps);
+}
+
+}  // namespace
+
+at::ScalarType residual_type(Precision precision, at::Device device, std::int64_t width) {
+  auto* const kernels = gpu_kernels();
+  const bool fits = precision == Precision::bf16 && device.is_cuda() && width % 2 == 0;
+  if (!fits || kernels == nullptr) return at::kFloat;
+  for (const char* const name :
+       {"residual_norm_forward", "residual_norm_backward", "residual_norm_backward_columns"})
+    if (kernels->prepare(kText, name) == nullptr) return at::kFloat;
+  return at::kBFloat16;
+}
+
+ResidualNorm residual_norm(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& weight,
+                           const at::Tensor& bias, double eps) {
+  if (is_for_kernel(x) && branch.scalar_type() == at::kBFloat16)
+    return residual_norm_by_kernel(*gpu_kernels(), x, branch, weight.to(at::kFloat),
+                                   bias.to(at::kFloat), eps);
+  const auto sum = x + branch;
+  return {.sum = sum, .normed = norm_by_torch(sum, weight, bias, eps)};
+}
+
+at::Tensor residual_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                         double eps) {
+  if (!is_for_kernel(x)) return norm_by_torch(x, weight, bias, eps);
+  return residual_norm_by_kernel(*gpu_kernels(), x, {}, weight.to(at::kFloat), bias.to(at::kFloat),
+                                 eps)
+      .normed;
+}
+
+ResidualNorm residual_norm_by_kernel(GpuKernels& kernels, const at::Tensor& x,
+                                     const at::Tensor& branch, const at::Tensor& weight,
+                                     const at::Tensor& bias, double eps) {
+  const auto made = ByKernel::apply(
+      &kernels, x, branch.defined() ? std::optional(branch) : std::nullopt, weight, bias, eps);
+  return {.sum = branch.defined() ? made[1] : x, .normed = made[0]};
+}
+
+}  // namespace tj::trainer

@@ -1,0 +1,56 @@
+// TAEHV on videos as a workload.
+#pragma once
+#include "trainer/data/video/video_files.h"
+#include "trainer/workload/workload.h"
+#include "trainer/workloads/taehv/clip_samples.h"
+#include "trainer/workloads/taehv/taehv.h"
+
+namespace tj::trainer {
+
+class TaehvWorkload final : public Workload {
+ public:
+  explicit TaehvWorkload(const Preset& preset,
+                         std::filesystem::path plugin = VideoOpener::default_plugin());
+
+  /// The preset says the shape; the weights must be of it.
+  Result<void> read_init(const std::string& path) override;
+  void configure(FlagReader& reader) override;
+  OpenedData open_data(const DataPaths& data) override;
+
+  std::vector<Setting> settings() const override { return settings_; }
+  std::vector<TensorSpec> tensors() const override { return taehv_layers(config_).tensors; }
+  std::vector<ModelBlock> blocks() const override { return taehv_blocks(taehv_layers(config_)); }
+  std::unique_ptr<Model> make_model(const ModelOptions& options,
+                                    const ModelKeeper& keeper) const override;
+  SampleWords words() const override;
+  SampleCost cost() const override;
+  std::size_t metric_sums() const override { return 2; }
+  std::vector<Metric> metrics() const override;
+  bool draws_pictures() const override { return true; }
+  ModelShape shape() const override { return taehv_shape(config_); }
+  std::string config_json() const override { return taehv_config_json(config_); }
+  Result<TensorReader> open_initial_weights(const std::string& path) const override;
+  std::int64_t hidden_width() const override { return config_.encoder_width; }
+
+ private:
+  struct Usable {
+    std::vector<NamedVideo> videos;
+    std::vector<Error> left_out;
+  };
+  Usable open_all(const std::vector<VideoFiles>& found) const;
+  std::optional<Error> unfit(const VideoShape& video, const std::string& name) const;
+  std::int64_t values_of_clip() const;
+
+  std::string preset_name_;
+  TaehvConfig config_;
+  TaehvLoss loss_;
+  ClipShape clip_;
+  double bad_share_max_ = 0;
+  VideoOpener opener_;
+  std::vector<Setting> settings_;
+};
+
+/// The line of the registry.
+WorkloadEntry taehv_entry();
+
+}  // namespace tj::trainer
