@@ -1,4 +1,6 @@
 """TAEHV in PyTorch, written from the facts about the published model: shapes, names, and what each layer does."""
+import math
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -74,13 +76,7 @@ class Taehv(nn.Module):
             layers += [nn.Upsample(scale_factor=2), Grow(widths[stage], stride),
                        nn.Conv2d(widths[stage], widths[stage + 1], 3, padding=1, bias=False)]
         self.decoder = nn.Sequential(*layers, nn.ReLU(), nn.Conv2d(widths[3], colours, 3, padding=1))
-        self.frames_of_latent, self.trim = 1, -1
-        for stride in halves:
-            self.frames_of_latent *= stride
-        self.trim = 1
-        for stride in doubles:
-            self.trim *= stride
-        self.trim -= 1
+        self.frames_of_latent, self.trim = math.prod(halves), math.prod(doubles) - 1
 
     @staticmethod
     def applied(layers, x):

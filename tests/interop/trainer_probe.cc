@@ -28,23 +28,33 @@ int fail(const Error& error) {
   return 1;
 }
 
-at::Tensor read_tokens(const char* path, std::int64_t samples) {
+std::string bytes_of(const char* path) {
   std::ifstream file(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+at::Tensor read_tokens(const char* path, std::int64_t samples) {
+  const auto bytes = bytes_of(path);
   const auto count = static_cast<std::int64_t>(bytes.size() / sizeof(std::int32_t));
   return torch::from_blob(const_cast<char*>(bytes.data()), {samples, count / samples},
                           torch::kInt32)
       .to(torch::kInt64);
 }
 
+std::vector<NamedTensor> named_tensors(const std::vector<TensorSpec>& specs, const Model& model) {
+  std::vector<NamedTensor> tensors;
+  for (std::size_t index = 0; index < specs.size(); ++index)
+    append_tensors(tensors, {specs[index].name}, {model.tensors()[index]});
+  return tensors;
+}
+
 int write_logits(const char* const* arguments) {
   const auto found = read_initial_model(arguments[0]);
   if (!found) return fail(found.error());
   const Gpt2 model(found->model, {}, {});
-  std::vector<NamedTensor> tensors;
+  const auto tensors = named_tensors(gpt2_tensors(found->model), model);
   std::vector<std::string> names;
-  for (const auto& spec : gpt2_tensors(found->model)) names.push_back(spec.name);
-  append_tensors(tensors, names, model.tensors());
+  for (const auto& tensor : tensors) names.push_back(tensor.name);
   const auto reader = open_initial_weights(arguments[0], names);
   if (!reader) return fail(reader.error());
   const auto read = fill(*make_single_communicator(), tensors, *reader, /*readers=*/1);
@@ -58,25 +68,12 @@ int write_logits(const char* const* arguments) {
   return 0;
 }
 
-std::string bytes_of(const char* path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 at::Tensor streamed(TaehvStream stream, const at::Tensor& inputs) {
   std::vector<at::Tensor> made;
   for (std::int64_t t = 0; t < inputs.size(1); ++t)
     for (const auto& output : stream.push(inputs.select(1, t))) made.push_back(output);
   for (const auto& output : stream.finish()) made.push_back(output);
   return at::stack(made, 1);
-}
-
-std::vector<NamedTensor> named_tensors(const TaehvConfig& config, const Taehv& model) {
-  std::vector<NamedTensor> tensors;
-  std::vector<std::string> names;
-  for (const auto& spec : taehv_layers(config).tensors) names.push_back(spec.name);
-  append_tensors(tensors, names, model.tensors());
-  return tensors;
 }
 
 Result<void> read_weights(const TaehvConfig& config, const std::vector<NamedTensor>& tensors,
@@ -98,7 +95,7 @@ int write_pth(const char* const* arguments) {
   const auto config = preset_named(arguments[0]);
   if (!config) return fail(config.error());
   const Taehv model(*config, {}, {});
-  const auto tensors = named_tensors(*config, model);
+  const auto tensors = named_tensors(taehv_layers(*config).tensors, model);
   if (const auto read = read_weights(*config, tensors, arguments[1]); !read)
     return fail(read.error());
   std::vector<TensorBytes> bytes;
@@ -117,7 +114,7 @@ int answer_taehv(const char* const* arguments) {
   if (!preset) return fail(preset.error());
   const auto& config = *preset;
   const Taehv model(config, {.squared = 1, .absolute = 0.5}, {});
-  const auto tensors = named_tensors(config, model);
+  const auto tensors = named_tensors(taehv_layers(config).tensors, model);
   if (const auto read = read_weights(config, tensors, arguments[1]); !read)
     return fail(read.error());
   auto bytes = bytes_of(arguments[2]);

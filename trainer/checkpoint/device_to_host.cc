@@ -2,38 +2,34 @@
 
 #include <torch/torch.h>
 
-#include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+
+#include "trainer/values/device_stream.h"
 
 namespace tj::trainer {
 namespace {
 
 constexpr std::int64_t kPieceBytes = 16 << 20;
 
-/// One that is on its way into pinned memory.
+/// Bytes on their way into pinned memory.
 struct Piece {
+  at::Tensor pinned;
   std::int64_t begin = 0;
-  std::int64_t size = 0;
   c10::Event arrived;
 };
 
 }  // namespace
 
-DeviceToHost::DeviceToHost(c10::Device device)
-    : device_(device), stream_(c10::impl::VirtualGuardImpl(device.type()).getNewStream(device)) {
+DeviceToHost::DeviceToHost(c10::Device device) : device_(device), stream_(side_stream(device)) {
   for (auto& pinned : pinned_)
     pinned = torch::empty({kPieceBytes}, at::TensorOptions().dtype(at::kByte).pinned_memory(true));
 }
 
-void DeviceToHost::follow() {
-  c10::Event made(device_.type());
-  made.record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
-  made.block(stream_);
-}
+void DeviceToHost::follow() { event_in(current_stream(device_)).block(stream_); }
 
 void DeviceToHost::copy(const at::Tensor& source, std::span<std::byte> bytes) {
   const at::NoGradGuard no_gradients;
@@ -41,19 +37,15 @@ void DeviceToHost::copy(const at::Tensor& source, std::span<std::byte> bytes) {
   const c10::StreamGuard in_own_stream(stream_);
   const auto from = source.view({-1}).view(at::kByte);
   const auto begin = [&](std::int64_t at) {
-    Piece piece{.begin = at,
-                .size = std::min(kPieceBytes, from.numel() - at),
-                .arrived = c10::Event(device_.type())};
-    const auto slot = static_cast<std::size_t>(at / kPieceBytes % 2);
-    pinned_[slot].narrow(0, 0, piece.size).copy_(from.narrow(0, at, piece.size), true);
-    piece.arrived.record(stream_);
-    return piece;
+    const auto size = std::min(kPieceBytes, from.numel() - at);
+    const auto slot = static_cast<std::size_t>(at / kPieceBytes) % pinned_.size();
+    const auto pinned = pinned_[slot].narrow(0, 0, size);
+    pinned.copy_(from.narrow(0, at, size), /*non_blocking=*/true);
+    return Piece{.pinned = pinned, .begin = at, .arrived = event_in(stream_)};
   };
   const auto finish = [&](const Piece& piece) {
     piece.arrived.synchronize();
-    const auto slot = static_cast<std::size_t>(piece.begin / kPieceBytes % 2);
-    std::memcpy(bytes.data() + piece.begin, pinned_[slot].const_data_ptr(),
-                static_cast<std::size_t>(piece.size));
+    std::memcpy(bytes.data() + piece.begin, piece.pinned.const_data_ptr(), piece.pinned.nbytes());
   };
   std::optional<Piece> under_way;
   for (std::int64_t at = 0; at < from.numel(); at += kPieceBytes) {

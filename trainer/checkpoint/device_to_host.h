@@ -6,7 +6,6 @@
 #include <array>
 #include <cstddef>
 #include <mutex>
-#include <optional>
 #include <span>
 
 namespace tj::trainer {

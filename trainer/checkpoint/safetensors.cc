@@ -62,9 +62,8 @@ std::string header_text(std::span<const TensorBytes> tensors, const SafetensorsM
 /// or the product too large.
 std::optional<std::size_t> byte_count(std::string_view dtype,
                                       const std::vector<std::int64_t>& shape) {
-  const auto found = std::ranges::find(kDtypes, dtype, &Dtype::name);
-  if (found == std::end(kDtypes)) return std::nullopt;
-  std::size_t bytes = found->bytes;
+  std::size_t bytes = element_bytes(dtype);
+  if (bytes == 0) return std::nullopt;
   for (const auto extent : shape) {
     if (extent < 0) return std::nullopt;
     if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes))
@@ -126,6 +125,11 @@ void convert(std::span<const std::byte> bytes, std::span<float> floats, Convert&
 }
 
 }  // namespace
+
+std::size_t element_bytes(std::string_view dtype) {
+  const auto found = std::ranges::find(kDtypes, dtype, &Dtype::name);
+  return found == std::end(kDtypes) ? 0 : found->bytes;
+}
 
 std::string safetensors_head(std::span<const TensorBytes> tensors,
                              const SafetensorsMetadata& metadata) {

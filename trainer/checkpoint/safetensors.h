@@ -8,6 +8,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "contract/result.h"
@@ -57,6 +58,9 @@ class SafetensorsFile {
   std::vector<TensorBytes> tensors_;
   SafetensorsMetadata metadata_;
 };
+
+/// Of one element of a type of the format; 0: there is no such type.
+std::size_t element_bytes(std::string_view dtype);
 
 /// Converts elements of the flat tensor from `begin` on, as many as `floats` has, from F32, F16 or
 /// BF16 to float32, exactly. Fails with Code::invalid for other types, by name.

@@ -13,10 +13,6 @@
 namespace tj::trainer {
 namespace {
 
-const std::map<std::string, std::int64_t> kElementBytes = {
-    {"F64", 8},  {"I64", 8}, {"F32", 4}, {"I32", 4}, {"F16", 2},
-    {"BF16", 2}, {"I16", 2}, {"I8", 1},  {"U8", 1},  {"BOOL", 1}};
-
 Error wrong(const std::string& path, std::string message) {
   return {.code = Code::invalid, .message = std::move(message), .subject = path};
 }
@@ -86,7 +82,7 @@ Result<TorchFile> TorchFile::open(const std::filesystem::path& path) {
 
 Result<void> TorchFile::read(const PickledTensor& tensor, std::span<float> floats,
                              std::int64_t begin) const {
-  const auto element = kElementBytes.at(tensor.dtype);
+  const auto element = static_cast<std::int64_t>(element_bytes(tensor.dtype));
   at::DataPtr data;
   std::size_t size = 0;
   try {

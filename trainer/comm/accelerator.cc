@@ -47,7 +47,7 @@ Result<Accelerator> find_accelerator(const AcceleratorRequest& request) {
   const auto plugin = load_nccl_plugin(request.place);
   if (!plugin) return none(visible(gpus) + ", but " + plugin.error().message);
   const int device = gpus == 1 ? 0 : request.local_rank;
-  NcclText text, card;
+  PluginText text, card;
   if (!(*plugin)->use_device(device, &text, &card))
     return none(visible(gpus) + ", but it can't be used: " + text.bytes);
   return Accelerator{.plugin = *plugin, .device = device, .text = text.bytes, .card = card.bytes};

@@ -256,7 +256,7 @@ class C10dCommunicator final : public Communicator {
                             .world_size = options_.world_size,
                             .device = options_.accelerator.device,
                             .timeout_ms = std::chrono::milliseconds(kCollectiveTimeout).count()};
-    NcclText text;
+    PluginText text;
     void* const backend = options_.accelerator.plugin->open_backend(&request, &text);
     if (backend == nullptr) throw std::runtime_error(std::string("NCCL: ") + text.bytes);
     nccl_ = c10::intrusive_ptr<c10d::Backend>::reclaim(static_cast<c10d::Backend*>(backend));

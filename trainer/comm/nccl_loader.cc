@@ -4,6 +4,8 @@
 
 #include <system_error>
 
+#include "trainer/process/program_folder.h"
+
 namespace tj::trainer {
 namespace {
 namespace fs = std::filesystem;
@@ -24,10 +26,7 @@ Error invalid(std::string message) {
 
 }  // namespace
 
-fs::path default_nccl_plugin() {
-  std::error_code unreadable;
-  return fs::read_symlink("/proc/self/exe", unreadable).parent_path() / "libtrainer_nccl.so";
-}
+fs::path default_nccl_plugin() { return program_folder() / "libtrainer_nccl.so"; }
 
 Result<const NcclPlugin*> load_nccl_plugin(const NcclPlace& place) {
   std::error_code unreadable;

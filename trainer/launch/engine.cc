@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 
 #include "trainer/process/last_words.h"
+#include "trainer/process/program_folder.h"
 
 namespace tj::trainer {
 namespace {
@@ -20,10 +20,7 @@ constexpr const char* kHeapTunables = "glibc.malloc.hugetlb=1";
 
 }  // namespace
 
-std::string engine_path() {
-  std::error_code unreadable;
-  return std::filesystem::read_symlink("/proc/self/exe", unreadable).parent_path() / kEngine;
-}
+std::string engine_path() { return program_folder() / kEngine; }
 
 int become_engine(const std::vector<std::string>& arguments) {
   const std::string path = engine_path();

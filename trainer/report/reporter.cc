@@ -1,7 +1,6 @@
 #include "trainer/report/reporter.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -9,6 +8,7 @@
 #include "contract/launch_env.h"
 #include "contract/names.h"
 #include "contract/utf8.h"
+#include "trainer/checkpoint/folder.h"
 #include "trainer/process/lines.h"
 #include "trainer/report/ledger_file.h"
 #include "trainer/report/metrics_page.h"
@@ -134,7 +134,7 @@ class Reporter::Impl {
       state_.eval_loss = report.loss;
     }
     if (tensorboard_) tensorboard_->evaluated(report);
-    if (report.picture) show(report.step, *report.picture);
+    if (report.picture) keep_picture(report.step, *report.picture);
     say(eval_line(report));
     (void)append_line(metrics(), eval_json(report));  // the next step says why not
   }
@@ -186,14 +186,12 @@ class Reporter::Impl {
 
  private:
   /// What goes wrong with it is said, and costs the run nothing.
-  void show(std::int64_t step, const Picture& picture) {
+  void keep_picture(std::int64_t step, const Picture& picture) {
     const auto png = png_of(picture);
     if (!png)
       return say_error("no picture of step " + std::to_string(step) + ": " + describe(png.error()));
     if (tensorboard_) tensorboard_->picture(step, picture, *png);
-    char name[32];
-    std::snprintf(name, sizeof name, "step-%06lld.png", static_cast<long long>(step));
-    const auto path = out_ / "pictures" / name;
+    const auto path = out_ / "pictures" / (checkpoint_name(step) + ".png");
     std::error_code refused;
     fs::create_directories(path.parent_path(), refused);
     std::ofstream file(path, std::ios::binary);

@@ -40,21 +40,19 @@ std::optional<EvalReport> evaluate(const EvaluationInputs& inputs, std::int64_t 
   weight = sum_over_ranks(inputs.communicator, {weight})[0];
   if (weight == 0) throw BadDataError("--eval-data: " + inputs.workload.nothing_counts());
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begun;
-  return EvalReport{
-      .step = step,
-      .loss = sums.loss / weight,
-      .metrics = metric_values(inputs.workload.metrics(), sums, weight, /*is_evaluation=*/true),
-      .counted = inputs.workload.words().counted,
-      .weight = static_cast<std::int64_t>(weight),
-      .seconds = taken.count(),
-      .picture = std::move(picture)};
+  return EvalReport{.step = step,
+                    .loss = sums.loss / weight,
+                    .metrics = metric_values(inputs.workload.metrics(), sums, weight),
+                    .counted = inputs.workload.words().counted,
+                    .weight = static_cast<std::int64_t>(weight),
+                    .seconds = taken.count(),
+                    .picture = std::move(picture)};
 }
 
 std::vector<MetricValue> metric_values(const std::vector<Metric>& metrics, const SampleSums& sums,
-                                       double weight, bool is_evaluation) {
+                                       double weight) {
   std::vector<MetricValue> values;
   for (const auto& metric : metrics) {
-    if (metric.is_of_evaluations && !is_evaluation) continue;
     values.push_back({.name = metric.name,
                       .label = metric.label,
                       .unit = metric.unit,

@@ -29,6 +29,6 @@ std::optional<EvalReport> evaluate(const EvaluationInputs& inputs, std::int64_t 
 
 /// What the workload tells beside the loss, of sums over all ranks and passes.
 std::vector<MetricValue> metric_values(const std::vector<Metric>& metrics, const SampleSums& sums,
-                                       double weight, bool is_evaluation);
+                                       double weight);
 
 }  // namespace tj::trainer

@@ -2,7 +2,7 @@
 
 #include <torch/torch.h>
 
-#include <c10/core/impl/VirtualGuardImpl.h>
+#include "trainer/values/device_stream.h"
 
 namespace tj::trainer {
 
@@ -11,8 +11,7 @@ HostRead::HostRead(const at::Tensor& numbers)
     : on_host_(numbers.to(at::kCPU, /*non_blocking=*/true)) {
   const auto device = numbers.device();
   if (device.is_cpu()) return;
-  copied_.emplace(device.type());
-  copied_->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+  copied_ = event_in(current_stream(device));
 }
 
 at::Tensor HostRead::wait() {

@@ -34,6 +34,12 @@ std::optional<std::chrono::milliseconds> save_limit(const Limits& limits) {
   return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(*seconds));
 }
 
+std::vector<Metric> metrics_of_steps(const Workload& workload) {
+  auto metrics = workload.metrics();
+  std::erase_if(metrics, [](const Metric& metric) { return metric.is_of_evaluations; });
+  return metrics;
+}
+
 /// The sections of the clock are timed by the GPU that works on them, if there is one.
 class TimedByDevice {
  public:
@@ -62,7 +68,7 @@ class Loop {
         reporter_(inputs.reporter),
         workload_(inputs.workload),
         words_(workload_.words()),
-        metrics_(workload_.metrics()),
+        metrics_(metrics_of_steps(workload_)),
         timed_(plan_.gpu, clock_),
         learner_(plan_, workload_, comm_, clock_) {}
 
@@ -252,15 +258,14 @@ class Loop {
   }
 
   std::optional<Failure> report_step(double seconds) {
-    const auto told = reporter_.step(
-        {.step = step_,
-         .steps = plan_.schedule.steps,
-         .loss = loss_,
-         .metrics = metric_values(metrics_, outcome_.sums, weight_, /*is_evaluation=*/false),
-         .lr = lr_,
-         .gradient_norm = outcome_.gradient_norm,
-         .seconds = seconds,
-         .units = plan_.batch_size * words_.units});
+    const auto told = reporter_.step({.step = step_,
+                                      .steps = plan_.schedule.steps,
+                                      .loss = loss_,
+                                      .metrics = metric_values(metrics_, outcome_.sums, weight_),
+                                      .lr = lr_,
+                                      .gradient_norm = outcome_.gradient_norm,
+                                      .seconds = seconds,
+                                      .units = plan_.batch_size * words_.units});
     if (told) return std::nullopt;
     return save_failure(step_, told.error());
   }

@@ -3,10 +3,10 @@
 #include <torch/torch.h>
 
 #include <c10/core/StreamGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <utility>
 
+#include "trainer/values/device_stream.h"
 #include "trainer/values/failure.h"
 #include "trainer/workload/initial_tensor.h"
 
@@ -29,18 +29,13 @@ at::Tensor tensor_of(HostTensor host) {
       owner->bytes.data(), owner->shape, [owner](void*) { delete owner; }, type_of(owner->type));
 }
 
-std::optional<c10::Stream> side_stream(c10::Device device) {
-  if (device.is_cpu()) return std::nullopt;
-  return c10::impl::VirtualGuardImpl(device.type()).getNewStream(device);
-}
-
 }  // namespace
 
 PassReader::PassReader(const SampleSource& source, const TrainPlan& plan, int rank,
                        std::int64_t next_sample, PhaseClock& clock)
     : clock_(clock),
       device_(device_of(plan.gpu)),
-      stream_(side_stream(device_)),
+      stream_(device_.is_cpu() ? std::nullopt : std::optional(side_stream(device_))),
       batches_(
           source,
           {.seed = plan.seed,
@@ -57,15 +52,13 @@ PassReader::OnItsWay PassReader::send(Result<HostBatch> batch) const {
   const c10::StreamGuard in_own_stream(*stream_);
   // From pinned memory the copy needs nobody to wait for it.
   for (auto& tensor : pass.batch) tensor = tensor.pin_memory().to(device_, /*non_blocking=*/true);
-  c10::Event arrived(device_.type());
-  arrived.record(*stream_);
-  return {.pass = std::move(pass), .arrived = std::move(arrived)};
+  return {.pass = std::move(pass), .arrived = event_in(*stream_)};
 }
 
 Pass PassReader::arrived(OnItsWay sent) const {
   if (!sent.pass) throw BadDataError(sent.pass.error());
   if (!sent.arrived) return std::move(*sent.pass);
-  const auto training = c10::impl::VirtualGuardImpl(device_.type()).getStream(device_);
+  const auto training = current_stream(device_);
   sent.arrived->block(training);
   // Its memory was taken for the other stream: it must not be given out again before this one is
   // done with it.

@@ -21,7 +21,7 @@ class PluginKernels final : public GpuKernels {
     const std::scoped_lock lock(mutex_);
     const auto [known, is_new] = kernels_.try_emplace(name, nullptr);
     if (!is_new) return known->second;
-    NcclText why;
+    PluginText why;
     known->second = plugin_.compile_kernel(text, name, &why);
     if (known->second == nullptr)
       say_error(std::string("without the kernel ") + name + ", which is slower: " + why.bytes);
@@ -34,7 +34,7 @@ class PluginKernels final : public GpuKernels {
                                .blocks_y = shape.blocks_y,
                                .threads = shape.threads,
                                .arguments = arguments.data()};
-    NcclText why;
+    PluginText why;
     TORCH_CHECK(plugin_.launch_kernel(&request, &why), why.bytes);
   }
 
@@ -52,7 +52,7 @@ at::Tensor words_of(const NcclPlugin& plugin, const Draw& draw, const at::Tensor
                             .seed = static_cast<long long>(draw.seed),
                             .purpose = draw.purpose,
                             .words = &words};
-  NcclText why;
+  PluginText why;
   if (!plugin.make_words(&request, &why))
     say_error(std::string("random numbers are drawn slowly: ") + why.bytes);
   return words;

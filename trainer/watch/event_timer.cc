@@ -1,6 +1,6 @@
 #include "trainer/watch/event_timer.h"
 
-#include <c10/core/impl/VirtualGuardImpl.h>
+#include "trainer/values/device_stream.h"
 
 namespace tj::trainer {
 namespace {
@@ -12,7 +12,7 @@ c10::Event EventTimer::marked() {
   if (spare_.empty()) spare_.emplace_back(device_.type(), c10::EventFlag::BACKEND_DEFAULT);
   auto event = std::move(spare_.back());
   spare_.pop_back();
-  event.record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
+  event.record(current_stream(device_));
   return event;
 }
 

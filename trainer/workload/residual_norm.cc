@@ -12,6 +12,10 @@ namespace {
 #include "trainer/workload/residual_norm.inc"
 #undef TJ_KERNELS
 
+constexpr const char* kForward = "residual_norm_forward";
+constexpr const char* kBackward = "residual_norm_backward";
+constexpr const char* kBackwardColumns = "residual_norm_backward_columns";
+
 constexpr std::int64_t kThreads = 128;
 constexpr std::int64_t kRowsOfBlock = kThreads / 32;  // a warp each
 constexpr std::int64_t kRowsOfChunk = 64;             // of those that one thread adds up
@@ -42,21 +46,20 @@ struct ByKernel : torch::autograd::Function<ByKernel> {
   static Tensors forward(Context* context, GpuKernels* kernels, const at::Tensor& x,
                          const std::optional<at::Tensor>& branch, const at::Tensor& weight,
                          const at::Tensor& bias, double eps) {
-    const auto rows_of = [](const at::Tensor& tensor) { return tensor.contiguous(); };
-    const auto stream = rows_of(x);
-    const auto added = branch ? rows_of(*branch) : at::Tensor();
-    const auto scale = rows_of(weight), shift = rows_of(bias);
+    const auto stream = x.contiguous();
+    const auto added = branch ? branch->contiguous() : at::Tensor();
+    const auto scale = weight.contiguous(), shift = bias.contiguous();
     const std::int64_t pairs = stream.size(-1) / 2;
     const std::int64_t rows = stream.numel() / stream.size(-1);
     const auto sum = branch ? at::empty_like(stream) : stream;
     auto normed = at::empty_like(stream);
     const auto numbers = stream.options().dtype(at::kFloat);
     const auto means = at::empty({rows}, numbers), inverse_deviations = at::empty({rows}, numbers);
-    launch(*kernels, "residual_norm_forward",
-           {.blocks = blocks_for(rows, kRowsOfBlock), .threads = kThreads}, pointer(stream),
-           pointer(added), pointer(scale), pointer(shift), branch ? pointer(sum) : nullptr,
-           pointer(normed), pointer(means), pointer(inverse_deviations),
-           static_cast<long long>(rows), static_cast<long long>(pairs), static_cast<float>(eps));
+    launch(*kernels, kForward, {.blocks = blocks_for(rows, kRowsOfBlock), .threads = kThreads},
+           pointer(stream), pointer(added), pointer(scale), pointer(shift),
+           branch ? pointer(sum) : nullptr, pointer(normed), pointer(means),
+           pointer(inverse_deviations), static_cast<long long>(rows), static_cast<long long>(pairs),
+           static_cast<float>(eps));
     context->saved_data["kernels"] = reinterpret_cast<std::int64_t>(kernels);  // outlives training
     context->saved_data["branch"] = branch.has_value();
     // An output must be kept as one, or the graph would keep itself alive.
@@ -78,14 +81,14 @@ struct ByKernel : torch::autograd::Function<ByKernel> {
     const std::int64_t pairs = sum.size(-1) / 2;
     const std::int64_t rows = sum.numel() / sum.size(-1);
     const auto d_x = at::empty_like(sum);
-    launch(kernels, "residual_norm_backward",
-           {.blocks = blocks_for(rows, kRowsOfBlock), .threads = kThreads}, pointer(d_normed),
-           pointer(d_sum), pointer(sum), pointer(weight), pointer(means), pointer(deviations),
-           pointer(d_x), static_cast<long long>(rows), static_cast<long long>(pairs));
+    launch(kernels, kBackward, {.blocks = blocks_for(rows, kRowsOfBlock), .threads = kThreads},
+           pointer(d_normed), pointer(d_sum), pointer(sum), pointer(weight), pointer(means),
+           pointer(deviations), pointer(d_x), static_cast<long long>(rows),
+           static_cast<long long>(pairs));
     const std::int64_t chunks = blocks_for(rows, kRowsOfChunk);
     const auto d_weight = at::empty({chunks, 2 * pairs}, weight.options());
     const auto d_bias = at::empty_like(d_weight);
-    launch(kernels, "residual_norm_backward_columns",
+    launch(kernels, kBackwardColumns,
            {.blocks = blocks_for(pairs, kThreads), .blocks_y = chunks, .threads = kThreads},
            pointer(d_normed), pointer(sum), pointer(means), pointer(deviations), pointer(d_weight),
            pointer(d_bias), static_cast<long long>(rows), static_cast<long long>(pairs),
@@ -115,8 +118,7 @@ at::ScalarType residual_type(Precision precision, at::Device device, std::int64_
   auto* const kernels = gpu_kernels();
   const bool fits = precision == Precision::bf16 && device.is_cuda() && width % 2 == 0;
   if (!fits || kernels == nullptr) return at::kFloat;
-  for (const char* const name :
-       {"residual_norm_forward", "residual_norm_backward", "residual_norm_backward_columns"})
+  for (const char* const name : {kForward, kBackward, kBackwardColumns})
     if (kernels->prepare(kText, name) == nullptr) return at::kFloat;
   return at::kBFloat16;
 }

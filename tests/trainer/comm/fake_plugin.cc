@@ -6,14 +6,14 @@
 
 namespace {
 
-bool use_device(int index, tj::trainer::NcclText* text, tj::trainer::NcclText* card) {
+bool use_device(int index, tj::trainer::PluginText* text, tj::trainer::PluginText* card) {
   std::snprintf(text->bytes, sizeof text->bytes, "%s",
                 index == 1 ? "out of memory" : "Fake 3000, NCCL 2.28.9");
   std::snprintf(card->bytes, sizeof card->bytes, "GPU-%d", index);
   return index != 1;
 }
 
-void* open_backend(const tj::trainer::NcclGroup*, tj::trainer::NcclText*) { return nullptr; }
+void* open_backend(const tj::trainer::NcclGroup*, tj::trainer::PluginText*) { return nullptr; }
 
 tj::trainer::NcclProgress progress(const void*) { return {.begun = 8, .ended = 7}; }
 

@@ -18,7 +18,7 @@ NcclPlace place_of(const std::string& name) {
 TEST(NcclLoader, one_of_our_version_is_loaded) {
   const auto plugin = load_nccl_plugin(place_of("libfake_good.so"));
   ASSERT_TRUE(plugin) << describe(plugin.error());
-  NcclText text, card;
+  PluginText text, card;
   EXPECT_TRUE((*plugin)->use_device(0, &text, &card));
   EXPECT_STREQ(text.bytes, "Fake 3000, NCCL 2.28.9");
   EXPECT_STREQ(card.bytes, "GPU-0");

@@ -168,8 +168,7 @@ Outcome trained(int stage, int ranks, int passes) {
       if (communicator.rank() != 0) continue;
       outcome.losses.push_back(updated.loss);
       outcome.sums.push_back(updated.sums.metrics.at(1));
-      const auto metrics = metric_values(odd.metrics(), updated.sums, static_cast<double>(weight),
-                                         /*is_evaluation=*/false);
+      const auto metrics = metric_values(odd.metrics(), updated.sums, static_cast<double>(weight));
       outcome.psnr.push_back(metrics.at(0).value);
     }
     const auto state = learner.state();

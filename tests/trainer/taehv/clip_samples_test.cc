@@ -94,12 +94,13 @@ class Numbered final : public Video {
 };
 
 ClipSamples samples_of(const std::vector<std::int64_t>& bad_from, double bad_share_max) {
-  std::vector<NamedVideo> videos;
-  for (const auto from : bad_from)
-    videos.push_back({.name = "one.mp4", .video = std::make_unique<Numbered>(from)});
-  return ClipSamples(
-      std::move(videos),
-      {.shape = kShape, .is_drawn = true, .weight = 10, .bad_share_max = bad_share_max});
+  std::vector<std::unique_ptr<Video>> videos;
+  for (const auto from : bad_from) videos.push_back(std::make_unique<Numbered>(from));
+  return ClipSamples(std::move(videos),
+                     {.shape = kShape,
+                      .is_drawn = true,
+                      .weight = 10,
+                      .bad = {.of = bad_from.size(), .share_max = bad_share_max}});
 }
 
 TEST(ClipSamples, a_batch_has_clips_of_planes) {

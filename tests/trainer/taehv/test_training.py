@@ -1,7 +1,5 @@
 """TAEHV through the real trainer: it learns from videos, on any number of ranks, and goes on as if nothing had happened."""
 
-import json
-import os
 import pathlib
 import shutil
 import struct
@@ -11,14 +9,15 @@ import unittest
 
 import videos
 
-sys.path[:0] = [str(folder) for folder in (pathlib.Path(__file__).resolve().parents[2],
-                                           pathlib.Path(__file__).resolve().parents[1] / "engine")]
-from support.processes import ProcessTest, environment_of_a_program  # noqa: E402
-
-TRAINER = os.environ.get("TJ_TRAINER", "")
+HERE = pathlib.Path(__file__).resolve()
+sys.path[:0] = [str(HERE.parents[2]), str(HERE.parents[1])]
+from launched import LaunchedTraining  # noqa: E402
 
 
-class Taehv(ProcessTest):
+class Taehv(LaunchedTraining):
+    MODEL = "taehv-nano"
+    FLAGS = ("--threads", 1)
+
     @classmethod
     def setUpClass(cls):
         cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="tj-taehv-"))
@@ -29,31 +28,18 @@ class Taehv(ProcessTest):
             videos.make(cls.shared / f"large/{number}.mp4", ("testsrc2", "gradients=seed=3")[number % 2], size="256x192", skip=number)
 
     def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tj-taehv-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-
-    def train(self, out, *flags, data=None, ranks=1, code=0, environment=None):
-        command = [TRAINER, "launch", "--nproc", ranks, "--", TRAINER, "train", "--model", "taehv-nano",
-                   "--data", data or self.shared / "videos", "--out", self.folder / out,
-                   "--log-dir", "off", "--tensorboard", "off", "--threads", 1, *flags]
-        variables = environment_of_a_program("TMPDIR", **(environment or {}))
-        return self.finish(self.spawn(list(map(str, command)), variables), code)
-
-    def metrics(self, out):
-        return [json.loads(line) for line in (self.folder / out / "metrics.jsonl").read_text().splitlines()]
+        super().setUp()
+        self.data = self.shared / "videos"
 
     def psnrs(self, out):
-        return {line["step"]: line["psnr"] for line in self.metrics(out) if "loss" in line}
-
-    def losses(self, out):
-        return {line["step"]: line["loss"] for line in self.metrics(out) if "loss" in line}
+        return self.of_steps(out, "psnr")
 
     def cause(self, err):
         return err.strip().splitlines()[-1]
 
     def test_it_learns_and_says_its_psnr(self):
-        said, _ = self.train("out", "--steps", 60, "--batch-size", 4, "--eval-data", self.shared / "eval", "--eval-every", 30,
-                             data=self.shared / "large")
+        self.data = self.shared / "large"
+        said, _ = self.train("out", "--steps", 60, "--batch-size", 4, "--eval-data", self.shared / "eval", "--eval-every", 30)
         psnrs = list(self.psnrs("out").values())
         self.assertLess(psnrs[0], 15)
         self.assertGreater(sum(psnrs[-10:]) / 10, sum(psnrs[:5]) / 5 + 1)
@@ -85,8 +71,6 @@ class Taehv(ProcessTest):
         self.train("whole", "--steps", 8, *flags)
         self.train("half", "--steps", 8, *flags)
         shutil.rmtree(self.folder / "half" / "step-000008")
-        lines = [line for line in (self.folder / "half/metrics.jsonl").read_text().splitlines()]
-        self.assertTrue(lines)
         self.train("half", "--steps", 8, *flags, "--resume")
         for name in ("model", "optimizer"):
             one, other = (self.folder / out / f"step-000008/{name}.safetensors" for out in ("whole", "half"))
@@ -99,21 +83,21 @@ class Taehv(ProcessTest):
             self.assertGreater(psnrs[6], psnrs[1])
 
     def test_pictures_are_a_video(self):
-        pictures = self.folder / "pictures"
-        pictures.mkdir()
+        self.data = self.folder / "pictures"
+        self.data.mkdir()
         for frame in range(16):
-            (pictures / f"{frame:03}.ppm").write_bytes(b"P6 32 32 255\n" + bytes((frame * 9, 70, 200)) * 1024)
-        said, _ = self.train("out", "--steps", 2, "--batch-size", 2, data=pictures)
+            (self.data / f"{frame:03}.ppm").write_bytes(b"P6 32 32 255\n" + bytes((frame * 9, 70, 200)) * 1024)
+        said, _ = self.train("out", "--steps", 2, "--batch-size", 2)
         self.assertRegex(said, r"videos +16 frames in 1 video\b")
 
     def test_a_damaged_video_is_left_out_and_named(self):
-        data = self.folder / "data"
-        shutil.copytree(self.shared / "videos", data)
-        (data / "broken.mp4").write_bytes(b"no video" * 100)
-        _, err = self.train("out", "--steps", 2, "--batch-size", 2, data=data, code=65)
+        self.data = self.folder / "data"
+        shutil.copytree(self.shared / "videos", self.data)
+        (self.data / "broken.mp4").write_bytes(b"no video" * 100)
+        _, err = self.train("out", "--steps", 2, "--batch-size", 2, code=65)
         self.assertIn("1 of 7 videos can't be used, --bad-data-max allows 1%", self.cause(err))
         self.assertIn("broken.mp4: is no video", self.cause(err))
-        said, _ = self.train("out", "--steps", 2, "--batch-size", 2, "--bad-data-max", "20%", data=data)
+        said, _ = self.train("out", "--steps", 2, "--batch-size", 2, "--bad-data-max", "20%")
         self.assertRegex(said, r"videos left out +1 of 7 videos")
         self.assertIn("broken.mp4", said)
 
@@ -129,10 +113,12 @@ class Taehv(ProcessTest):
             with self.subTest(flags):
                 _, err = self.train("wrong", "--steps", 2, *flags, code=code)
                 self.assertIn(cause, self.cause(err))
-        _, err = self.train("wrong", "--steps", 2, data=self.folder / "gone", code=65)
+        self.data = self.folder / "gone"
+        _, err = self.train("wrong", "--steps", 2, code=65)
         self.assertIn("gone: is not there", self.cause(err))
-        (self.folder / "empty").mkdir()
-        _, err = self.train("wrong", "--steps", 2, data=self.folder / "empty", code=65)
+        self.data = self.folder / "empty"
+        self.data.mkdir()
+        _, err = self.train("wrong", "--steps", 2, code=65)
         self.assertIn("holds no video", self.cause(err))
 
 

@@ -1,23 +1,20 @@
 """The smallest workload, through the same `trainer train` as all others: what the seam promises, shown without GPT-2."""
 
-import json
 import math
-import os
 import pathlib
 import random
 import shutil
 import sys
-import tempfile
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "docs")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/docs", "tests/trainer")]
 import console  # noqa: E402
 import markdown  # noqa: E402
-from support.processes import ProcessTest, environment_of_a_program  # noqa: E402
+from launched import TRAINER, LaunchedTraining  # noqa: E402
+from support.processes import environment_of_a_program  # noqa: E402
 
-TRAINER = os.environ.get("TJ_TRAINER", "")
 WEIGHTS, BIAS = (2.0, -1.0, 0.5), 3.0
 
 
@@ -27,26 +24,14 @@ def line_of(rng):
     return ",".join(f"{number:.6f}" for number in [*features, target])
 
 
-class Toy(ProcessTest):
+class Toy(LaunchedTraining):
+    MODEL = "toy"
+
     def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tj-toy-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        super().setUp()
         rng = random.Random(1)
         self.data = self.folder / "rows.csv"
         self.data.write_text("\n".join(line_of(rng) for _ in range(203)) + "\n")
-
-    def train(self, out, *flags, ranks=1, code=0):
-        command = [TRAINER, "launch", "--nproc", str(ranks), "--", TRAINER, "train", "--model", "toy"]
-        command += ["--data", self.data, "--out", self.folder / out, "--log-dir", "off", "--tensorboard", "off", *flags]
-        environment = environment_of_a_program("TMPDIR")
-        return self.finish(self.spawn(list(map(str, command)), environment), code)
-
-    def metrics(self, out):
-        lines = (self.folder / out / "metrics.jsonl").read_text().splitlines()
-        return [json.loads(line) for line in lines]
-
-    def losses(self, out):
-        return {line["step"]: line["loss"] for line in self.metrics(out) if "loss" in line}
 
     def test_it_learns_on_any_number_of_ranks_at_each_stage_with_the_same_bits(self):
         flags = ("--deterministic", "--batch-size", "16", "--steps", "40", "--accumulation", "2")

@@ -3,17 +3,13 @@
 // visible. Pointers of libtorch's classes cross it: both sides must have been compiled against the
 // same libtorch, hence the two checks. No torch here.
 #pragma once
+#include "trainer/values/plugin_text.h"
 
 namespace tj::trainer {
 
 /// Changes with every change of this file.
 inline constexpr int kNcclAbi = 5;
 inline constexpr const char* kNcclFactory = "trainer_nccl_plugin";
-
-/// An answer in words, with a final zero; cut where it is longer.
-struct NcclText {
-  char bytes[512] = {};
-};
 
 struct NcclGroup {
   void* store = nullptr;  // c10d::Store*, borrowed
@@ -53,18 +49,18 @@ struct NcclPlugin {
   const char* libtorch = "";  // the version it was compiled with
   /// Makes GPU `index` this process's own. `text` becomes its name, or why it can't be used; `card`
   /// becomes the same for two processes that use the same one.
-  bool (*use_device)(int index, NcclText* text, NcclText* card) = nullptr;
+  bool (*use_device)(int index, PluginText* text, PluginText* card) = nullptr;
   /// Collectives among GPUs, by NCCL: a c10d::Backend* of which the caller owns one reference; null
   /// with the cause in `text`. use_device() must have been called.
-  void* (*open_backend)(const NcclGroup* group, NcclText* text) = nullptr;
+  void* (*open_backend)(const NcclGroup* group, PluginText* text) = nullptr;
   /// Of one that open_backend() has made. On any thread, at once.
   NcclProgress (*progress)(const void* backend) = nullptr;
   /// By one kernel, which is compiled at the first call. False with the cause in `text`.
-  bool (*make_words)(const WordRequest* request, NcclText* text) = nullptr;
+  bool (*make_words)(const WordRequest* request, PluginText* text) = nullptr;
   /// The function `name` of a text in CUDA C++ that includes nothing. Null with the cause in
   /// `why`. Compiled once, and valid for the rest of the process.
-  const void* (*compile_kernel)(const char* text, const char* name, NcclText* why) = nullptr;
-  bool (*launch_kernel)(const KernelLaunch* launch, NcclText* why) = nullptr;
+  const void* (*compile_kernel)(const char* text, const char* name, PluginText* why) = nullptr;
+  bool (*launch_kernel)(const KernelLaunch* launch, PluginText* why) = nullptr;
 };
 
 }  // namespace tj::trainer

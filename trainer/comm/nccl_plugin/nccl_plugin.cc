@@ -33,23 +33,22 @@ std::string card_of(const cudaDeviceProp& properties) {
   return text;
 }
 
-bool use_device(int index, NcclText* text, NcclText* card) try {
+bool use_device(int index, PluginText* text, PluginText* card) try {
   const int count = c10::cuda::device_count_ensure_non_zero();
   if (index >= count) {
-    write_text("CUDA has " + std::to_string(count) + " devices, and this process needs number " +
-                   std::to_string(index),
-               text);
+    text->write("CUDA has " + std::to_string(count) + " devices, and this process needs number " +
+                std::to_string(index));
     return false;
   }
   at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
   c10::cuda::set_device(static_cast<c10::DeviceIndex>(index));
   cudaDeviceProp properties{};
   C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
-  write_text(std::string(properties.name) + ", NCCL " + c10d::getNcclVersion(), text);
-  write_text(card_of(properties), card);
+  text->write(std::string(properties.name) + ", NCCL " + c10d::getNcclVersion());
+  card->write(card_of(properties));
   return true;
 } catch (const std::exception& failure) {
-  write_text(failure.what(), text);
+  text->write(failure.what());
   return false;
 }
 
@@ -66,7 +65,7 @@ long long count_of(const std::int64_t& last_sequence) {
   return static_cast<long long>(__atomic_load_n(&last_sequence, __ATOMIC_RELAXED)) + 1;  // none: -1
 }
 
-void* open_backend(const NcclGroup* group, NcclText* text) try {
+void* open_backend(const NcclGroup* group, PluginText* text) try {
   const auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = std::chrono::milliseconds(group->timeout_ms);
   const auto store =
@@ -80,7 +79,7 @@ void* open_backend(const NcclGroup* group, NcclText* text) try {
   nccl->eagerConnectSingleDevice(device);
   return c10::intrusive_ptr<c10d::Backend>(std::move(nccl)).release();
 } catch (const std::exception& failure) {
-  write_text(failure.what(), text);
+  text->write(failure.what());
   return nullptr;
 }
 
@@ -91,7 +90,7 @@ NcclProgress progress(const void* backend) {
   return {.begun = std::max(count_of(status.lastStartedSeq), ended), .ended = ended};
 }
 
-bool make_words(const WordRequest* request, NcclText* text) try {
+bool make_words(const WordRequest* request, PluginText* text) try {
   const auto tensor = [](const void* pointer) { return *static_cast<const at::Tensor*>(pointer); };
   const auto made =
       at::cuda::CompileAndLaunchKernel(TJ_TEXT(TJ_PHILOX_WORD), "philox_word", /*num_outputs=*/1,
@@ -102,7 +101,7 @@ bool make_words(const WordRequest* request, NcclText* text) try {
   *static_cast<at::Tensor*>(request->words) = made[0];
   return true;
 } catch (const std::exception& failure) {
-  write_text(failure.what(), text);
+  text->write(failure.what());
   return false;
 }
 

@@ -6,14 +6,12 @@
 #include <cuda.h>
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 namespace tj::trainer {
 namespace {
@@ -86,8 +84,17 @@ std::string first_error(const std::string& log) {
   return log.substr(line, log.find('\n', line) - line);
 }
 
+/// One of NVRTC's answers, which has a size first; empty where there is none.
+template <typename Size, typename Take>
+std::string answer_of(Functions::Program program, Size size_of, Take take) {
+  std::size_t size = 0;
+  if (size_of(program, &size) != 0) return "";
+  std::string answer(size, '\0');
+  return take(program, answer.data()) == 0 ? answer : "";
+}
+
 /// Machine code for the device in use.
-std::vector<char> code_of(const char* text) {
+std::string code_of(const char* text) {
   const auto& nvrtc = functions();
   cudaDeviceProp properties{};
   C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, c10::cuda::current_device()));
@@ -100,19 +107,10 @@ std::vector<char> code_of(const char* text) {
   } program;
   if (nvrtc.create(&program.handle, text, "kernels.cu", 0, nullptr, nullptr) != 0)
     throw std::runtime_error("NVRTC takes no text");
-  if (nvrtc.compile(program.handle, std::size(options), options) != 0) {
-    std::size_t size = 0;
-    nvrtc.log_size(program.handle, &size);
-    std::string log(size, '\0');
-    nvrtc.log(program.handle, log.data());
-    throw std::runtime_error(first_error(log));
-  }
-  std::size_t size = 0;
-  if (nvrtc.code_size(program.handle, &size) != 0 || size == 0)
-    throw std::runtime_error("NVRTC made no code for " + architecture);
-  std::vector<char> code(size);
-  if (nvrtc.code(program.handle, code.data()) != 0)
-    throw std::runtime_error("NVRTC keeps its code");
+  if (nvrtc.compile(program.handle, std::size(options), options) != 0)
+    throw std::runtime_error(first_error(answer_of(program.handle, nvrtc.log_size, nvrtc.log)));
+  auto code = answer_of(program.handle, nvrtc.code_size, nvrtc.code);
+  if (code.empty()) throw std::runtime_error("NVRTC made no code for " + architecture);
   return code;
 }
 
@@ -123,42 +121,31 @@ void have_context() {
   if (context == nullptr) C10_CUDA_CHECK(cudaFree(nullptr));
 }
 
-/// Modules stay loaded for the rest of the process.
-CUfunction compiled(const char* text, const char* name) {
-  static std::mutex mutex;  // guards both maps
+/// Stays loaded for the rest of the process.
+CUmodule module_of(const char* text) {
+  static std::mutex mutex;  // guards the one below
   static std::map<const char*, CUmodule> modules;
-  static std::map<std::string, CUfunction> kernels;
   const std::scoped_lock lock(mutex);
-  if (const auto known = kernels.find(name); known != kernels.end()) return known->second;
-  have_context();
-  if (!modules.contains(text)) {
-    const auto code = code_of(text);
-    CUmodule loaded = nullptr;
-    check(functions().load(&loaded, code.data()), "loading the code");
-    modules[text] = loaded;
-  }
-  CUfunction kernel = nullptr;
-  check(functions().function(&kernel, modules[text], name), name);
-  return kernels[name] = kernel;
+  if (const auto known = modules.find(text); known != modules.end()) return known->second;
+  const auto code = code_of(text);
+  CUmodule loaded = nullptr;
+  check(functions().load(&loaded, code.data()), "loading the code");
+  return modules[text] = loaded;
 }
 
 }  // namespace
 
-void write_text(const std::string& words, NcclText* text) {
-  const std::string line = words.substr(0, words.find('\n'));  // c10's texts go on with a stack
-  const auto length = std::min(line.size(), sizeof text->bytes - 1);
-  std::memcpy(text->bytes, line.data(), length);
-  text->bytes[length] = '\0';
-}
-
-const void* compile_kernel(const char* text, const char* name, NcclText* why) try {
-  return compiled(text, name);
+const void* compile_kernel(const char* text, const char* name, PluginText* why) try {
+  have_context();
+  CUfunction kernel = nullptr;
+  check(functions().function(&kernel, module_of(text), name), name);
+  return kernel;
 } catch (const std::exception& failure) {
-  write_text(failure.what(), why);
+  why->write(failure.what());
   return nullptr;
 }
 
-bool launch_kernel(const KernelLaunch* launch, NcclText* why) try {
+bool launch_kernel(const KernelLaunch* launch, PluginText* why) try {
   const auto kernel = static_cast<CUfunction>(const_cast<void*>(launch->kernel));
   const auto extent = [](long long count) { return static_cast<unsigned>(count); };
   have_context();
@@ -168,7 +155,7 @@ bool launch_kernel(const KernelLaunch* launch, NcclText* why) try {
         "a kernel's launch");
   return true;
 } catch (const std::exception& failure) {
-  write_text(failure.what(), why);
+  why->write(failure.what());
   return false;
 }
 

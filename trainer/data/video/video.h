@@ -10,13 +10,15 @@
 
 namespace tj::trainer {
 
-inline constexpr std::size_t kRgbBytes = 3;  // of a pixel
+inline constexpr std::int64_t kRgbChannels = 3;  // a byte each
 
 struct VideoShape {
   std::int64_t frames = 0;
   std::int64_t height = 0;  // pixels
   std::int64_t width = 0;
-  std::size_t frame_bytes() const { return static_cast<std::size_t>(height * width) * kRgbBytes; }
+  std::size_t frame_bytes() const {
+    return static_cast<std::size_t>(height * width * kRgbChannels);
+  }
 };
 
 class Video {

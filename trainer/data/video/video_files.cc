@@ -11,6 +11,7 @@
 #include "trainer/data/file_walk.h"
 #include "trainer/data/video/libav/abi.h"
 #include "trainer/data/video/ppm_picture.h"
+#include "trainer/process/program_folder.h"
 
 namespace tj::trainer {
 namespace {
@@ -68,7 +69,7 @@ class LibavVideo final : public Video {
   Result<void> read(std::span<const std::int64_t> frames, std::span<std::byte> rgb) const override {
     TJ_CHECK(rgb.size() == frames.size() * shape().frame_bytes(), "room for all frames");
     const std::vector<long long> numbers(frames.begin(), frames.end());
-    VideoText why;
+    PluginText why;
     if (!plugin_.read(video_, numbers.data(), static_cast<long long>(numbers.size()),
                       reinterpret_cast<unsigned char*>(rgb.data()), &why))
       return wrong(path_, why.bytes);
@@ -167,10 +168,7 @@ Result<std::vector<VideoFiles>> find_videos(const std::vector<std::string>& path
   return videos;
 }
 
-fs::path VideoOpener::default_plugin() {
-  std::error_code unreadable;
-  return fs::read_symlink("/proc/self/exe", unreadable).parent_path() / "libtrainer_video.so";
-}
+fs::path VideoOpener::default_plugin() { return program_folder() / "libtrainer_video.so"; }
 
 Result<void> VideoOpener::prepare_for(const std::vector<VideoFiles>& videos) {
   const bool is_needed = std::ranges::any_of(
@@ -186,7 +184,7 @@ Result<std::unique_ptr<Video>> VideoOpener::open_file(const fs::path& file) cons
   if (is_ppm(file)) return open_ppm_picture(file);
   TJ_CHECK(plugin_ != nullptr, "the plug-in is loaded where a file needs it");
   VideoInfo info;
-  VideoText why;
+  PluginText why;
   void* const video = plugin_->open(file.c_str(), &info, &why);
   if (video == nullptr) return wrong(file.string(), why.bytes);
   return std::unique_ptr<Video>(std::make_unique<LibavVideo>(*plugin_, video, info, file.string()));

@@ -11,12 +11,11 @@
 namespace tj::trainer {
 namespace {
 
-constexpr std::int64_t kChannels = 3;
 constexpr std::uint64_t kTriesMax = 16;  // clips in place of one that can't be decoded
 
-std::vector<VideoShape> shapes_of(const std::vector<NamedVideo>& videos) {
+std::vector<VideoShape> shapes_of(const std::vector<std::unique_ptr<Video>>& videos) {
   std::vector<VideoShape> shapes;
-  for (const auto& [name, video] : videos) shapes.push_back(video->shape());
+  for (const auto& video : videos) shapes.push_back(video->shape());
   return shapes;
 }
 
@@ -39,13 +38,13 @@ class Dice {
 /// Rows of RGB pixels to planes of one channel each.
 void cut_out(std::span<const std::byte> rgb, const VideoShape& shape, const Clip& clip,
              std::int64_t side, std::byte* place) {
-  for (std::int64_t channel = 0; channel < kChannels; ++channel) {
+  for (std::int64_t channel = 0; channel < kRgbChannels; ++channel) {
     for (std::int64_t row = 0; row < side; ++row) {
       const auto* const pixels =
-          rgb.data() + ((clip.top + row) * shape.width + clip.left) * kChannels + channel;
+          rgb.data() + ((clip.top + row) * shape.width + clip.left) * kRgbChannels + channel;
       for (std::int64_t column = 0; column < side; ++column) {
         const auto from = clip.is_mirrored ? side - 1 - column : column;
-        *place++ = pixels[from * kChannels];
+        *place++ = pixels[from * kRgbChannels];
       }
     }
   }
@@ -53,10 +52,14 @@ void cut_out(std::span<const std::byte> rgb, const VideoShape& shape, const Clip
 
 }  // namespace
 
-std::string percent_text(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g%%", 100 * share);
-  return text;
+std::string BadVideos::count_text() const {
+  return std::to_string(count) + " of " + std::to_string(of) + " videos";
+}
+
+std::string BadVideos::text() const {
+  char share[32];
+  std::snprintf(share, sizeof share, "%g%%", 100 * share_max);
+  return count_text() + " can't be used, --bad-data-max allows " + share;
 }
 
 ClipPlan::ClipPlan(const std::vector<VideoShape>& videos, const ClipShape& shape, bool is_drawn)
@@ -92,18 +95,18 @@ Clip ClipPlan::clip(const Sample& sample, std::uint64_t retry) const {
   return clip;
 }
 
-ClipSamples::ClipSamples(std::vector<NamedVideo> videos, const Options& options)
+ClipSamples::ClipSamples(std::vector<std::unique_ptr<Video>> videos, const Options& options)
     : videos_(std::move(videos)),
       options_(options),
       plan_(shapes_of(videos_), options.shape, options.is_drawn) {}
 
 Result<void> ClipSamples::read_clip(const Clip& clip, std::span<std::byte> place) const {
-  const auto& video = *videos_[clip.video].video;
+  const auto& video = *videos_[clip.video];
   const auto shape = video.shape();
   std::vector<std::byte> rgb(clip.frames.size() * shape.frame_bytes());
   if (auto read = video.read(clip.frames, rgb); !read) return read;
   const auto frame_bytes =
-      static_cast<std::size_t>(kChannels * options_.shape.side * options_.shape.side);
+      static_cast<std::size_t>(kRgbChannels * options_.shape.side * options_.shape.side);
   for (std::size_t i = 0; i < clip.frames.size(); ++i)
     cut_out(std::span(rgb).subspan(i * shape.frame_bytes(), shape.frame_bytes()), shape, clip,
             options_.shape.side, place.data() + i * frame_bytes);
@@ -113,13 +116,11 @@ Result<void> ClipSamples::read_clip(const Clip& clip, std::span<std::byte> place
 Result<void> ClipSamples::note_damage(const Clip& clip, const Error& error) const {
   const std::scoped_lock lock(mutex_);
   if (!damaged_.insert(clip.video).second) return {};
-  const auto bad = damaged_.size() + options_.left_out;
-  const auto all = videos_.size() + options_.left_out;
-  if (static_cast<double>(bad) > options_.bad_share_max * static_cast<double>(all))
+  auto bad = options_.bad;
+  bad.count += damaged_.size();
+  if (bad.are_too_many())
     return Error{.code = Code::invalid,
-                 .message = error.message + "; " + std::to_string(bad) + " of " +
-                            std::to_string(all) + " videos can't be used, --bad-data-max allows " +
-                            percent_text(options_.bad_share_max),
+                 .message = error.message + "; " + bad.text(),
                  .subject = error.subject};
   say_error("left out, other clips take its place: " + describe(error));
   return {};
@@ -129,9 +130,9 @@ Result<SampleBatch> ClipSamples::read(std::span<const Sample> samples) const {
   const auto& [frames, side, stride_max] = options_.shape;
   HostTensor clips{
       .type = HostTensor::Type::uint8,
-      .shape = {static_cast<std::int64_t>(samples.size()), frames, kChannels, side, side},
+      .shape = {static_cast<std::int64_t>(samples.size()), frames, kRgbChannels, side, side},
       .bytes = {}};
-  const auto clip_bytes = static_cast<std::size_t>(frames * kChannels * side * side);
+  const auto clip_bytes = static_cast<std::size_t>(frames * kRgbChannels * side * side);
   clips.bytes.resize(samples.size() * clip_bytes);
   for (std::size_t row = 0; row < samples.size(); ++row) {
     const auto place = std::span(clips.bytes).subspan(row * clip_bytes, clip_bytes);
@@ -151,23 +152,25 @@ Result<SampleBatch> ClipSamples::read(std::span<const Sample> samples) const {
 }
 
 DataMark ClipSamples::mark() const {
-  std::int64_t frames = 0;
   std::uint64_t digest = 0;
-  for (const auto& [name, video] : videos_) {
-    const auto shape = video->shape();
-    frames += shape.frames;
+  for (const auto& shape : shapes_of(videos_)) {
     for (const auto extent : {shape.frames, shape.height, shape.width})
       digest = mixed(digest ^ static_cast<std::uint64_t>(extent));
   }
   char text[20];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(digest));
-  return {.unit = "frames", .count = frames, .digest = text};
+  return {.unit = "frames", .count = frame_count(), .digest = text};
+}
+
+std::int64_t ClipSamples::frame_count() const {
+  std::int64_t frames = 0;
+  for (const auto& video : videos_) frames += video->shape().frames;
+  return frames;
 }
 
 std::string ClipSamples::description() const {
-  std::int64_t frames = 0;
-  for (const auto& [name, video] : videos_) frames += video->shape().frames;
-  return grouped(frames) + " frames in " + grouped(static_cast<std::int64_t>(videos_.size())) +
+  return grouped(frame_count()) + " frames in " +
+         grouped(static_cast<std::int64_t>(videos_.size())) +
          (videos_.size() == 1 ? " video" : " videos");
 }
 

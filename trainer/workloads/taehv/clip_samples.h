@@ -19,8 +19,20 @@ struct ClipShape {
   std::int64_t stride_max = 1;  // frames of the video for one of the clip, at most
 };
 
-/// "1%"
-std::string percent_text(double share);
+/// Videos that can't be used, and how many of all may be such.
+struct BadVideos {
+  std::size_t count = 0;
+  std::size_t of = 0;
+  double share_max = 0;
+
+  bool are_too_many() const {
+    return static_cast<double>(count) > share_max * static_cast<double>(of);
+  }
+  /// "1 of 7 videos"
+  std::string count_text() const;
+  /// "1 of 7 videos can't be used, --bad-data-max allows 1%"
+  std::string text() const;
+};
 
 /// Where one clip lies.
 struct Clip {
@@ -29,12 +41,6 @@ struct Clip {
   std::int64_t top = 0;              // pixels
   std::int64_t left = 0;
   bool is_mirrored = false;
-};
-
-/// One that is open, and what messages call it.
-struct NamedVideo {
-  std::string name;
-  std::unique_ptr<Video> video;
 };
 
 /// Which clip a sample is: pure. As many samples of a video as clips tile its frames.
@@ -60,11 +66,10 @@ class ClipSamples final : public SampleSource {
   struct Options {
     ClipShape shape;
     bool is_drawn = true;
-    std::int64_t weight = 0;   // of one clip
-    double bad_share_max = 0;  // of all videos, that may be damaged
-    std::size_t left_out = 0;  // which could not be used at all
+    std::int64_t weight = 0;  // of one clip
+    BadVideos bad = {};       // of all: those that could not be opened
   };
-  ClipSamples(std::vector<NamedVideo> videos, const Options& options);
+  ClipSamples(std::vector<std::unique_ptr<Video>> videos, const Options& options);
 
   std::int64_t sample_count() const override { return plan_.count(); }
   /// One tensor, uint8 [samples, frames, 3, side, side]. For a clip that can't be decoded another
@@ -76,9 +81,10 @@ class ClipSamples final : public SampleSource {
 
  private:
   Result<void> read_clip(const Clip& clip, std::span<std::byte> place) const;
+  std::int64_t frame_count() const;
   Result<void> note_damage(const Clip& clip, const Error& error) const;
 
-  std::vector<NamedVideo> videos_;
+  std::vector<std::unique_ptr<Video>> videos_;
   Options options_;
   ClipPlan plan_;
   mutable std::mutex mutex_;  // guards the one below

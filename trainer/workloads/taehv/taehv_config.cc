@@ -60,13 +60,11 @@ class Builder {
   }
 
   void conv(std::int64_t in, std::int64_t out, bool has_bias = true, std::int64_t stride = 1) {
-    begin();
     convolution(".", in, out, 3, has_bias, has_bias ? he_init(9 * in) : passing_on(9 * in));
     add({.kind = Kind::conv, .in = in, .out = out, .stride = stride, .has_bias = has_bias});
   }
 
   void memory(std::int64_t channels) {
-    begin();
     convolution(".conv.0.", 2 * channels, channels, 3, true, he_init(9 * 2 * channels));
     convolution(".conv.2.", channels, channels, 3, true, he_init(9 * channels));
     convolution(".conv.4.", channels, channels, 3, true, he_init(9 * channels, kAddedByBlock));
@@ -74,13 +72,11 @@ class Builder {
   }
 
   void pool(std::int64_t channels, std::int64_t stride) {
-    begin();
     convolution(".conv.", stride * channels, channels, 1, false, passing_on(stride * channels));
     add({.kind = Kind::pool, .in = channels, .out = channels, .stride = stride, .has_bias = false});
   }
 
   void grow(std::int64_t channels, std::int64_t stride) {
-    begin();
     convolution(".conv.", channels, stride * channels, 1, false, passing_on(channels));
     add({.kind = Kind::grow, .in = channels, .out = channels, .stride = stride, .has_bias = false});
   }
@@ -88,8 +84,6 @@ class Builder {
   std::vector<TaehvLayer> take() { return std::move(layers_); }
 
  private:
-  void begin() { first_tensor_ = tensors_.size(); }
-
   void convolution(const std::string& place, std::int64_t in, std::int64_t out, std::int64_t side,
                    bool has_bias, const TensorInit& init) {
     const std::string name = prefix_ + std::to_string(layers_.size()) + place;

@@ -1,5 +1,6 @@
 #include "trainer/workloads/taehv/taehv_workload.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 
@@ -69,11 +70,8 @@ void TaehvWorkload::configure(FlagReader& reader) {
                   "it must be a multiple of " + std::to_string(of) + ", which " + preset_name_ +
                       " makes one of");
   };
-  clip_.frames = reader.whole("--clip-frames",
-                              {.value = is_nano                  ? "8"
-                                        : config_.halves_time[2] ? "16"
-                                                                 : "12",
-                               .origin = origin},
+  const auto frames = is_nano ? 8 : std::max<std::int64_t>(12, 2 * config_.frames_of_latent());
+  clip_.frames = reader.whole("--clip-frames", {.value = std::to_string(frames), .origin = origin},
                               {1, kFramesMax});
   multiple("--clip-frames", clip_.frames, config_.frames_of_latent());
   clip_.side = reader.whole("--clip-size", {.value = is_nano ? "32" : "64", .origin = origin},
@@ -114,7 +112,7 @@ TaehvWorkload::Usable TaehvWorkload::open_all(const std::vector<VideoFiles>& fou
     } else if (auto why = unfit((*video)->shape(), files.name())) {
       usable.left_out.push_back(std::move(*why));
     } else {
-      usable.videos.push_back({.name = files.name(), .video = std::move(*video)});
+      usable.videos.push_back(std::move(*video));
     }
   }
   return usable;
@@ -128,24 +126,20 @@ OpenedData TaehvWorkload::open_data(const DataPaths& data) {
   if (!found) return failed(found.error());
   if (const auto ready = opener_.prepare_for(*found); !ready) return failed(ready.error());
   auto usable = open_all(*found);
-  const auto bad = usable.left_out.size();
-  const std::string of_all =
-      std::to_string(bad) + " of " + std::to_string(found->size()) + " videos";
-  if (usable.videos.empty() ||
-      static_cast<double>(bad) > bad_share_max_ * static_cast<double>(found->size()))
+  const BadVideos bad{
+      .count = usable.left_out.size(), .of = found->size(), .share_max = bad_share_max_};
+  if (usable.videos.empty() || bad.are_too_many())
     return failed({.code = Code::invalid,
-                   .message = of_all + " can't be used, --bad-data-max allows " +
-                              percent_text(bad_share_max_) + ": " + left_out_text(usable.left_out),
+                   .message = bad.text() + ": " + left_out_text(usable.left_out),
                    .subject = data.flag + " " + data.paths.front()});
-  auto source = std::make_unique<ClipSamples>(std::move(usable.videos),
-                                              ClipSamples::Options{.shape = clip_,
-                                                                   .is_drawn = !data.is_eval,
-                                                                   .weight = values_of_clip(),
-                                                                   .bad_share_max = bad_share_max_,
-                                                                   .left_out = bad});
+  auto source = std::make_unique<ClipSamples>(
+      std::move(usable.videos),
+      ClipSamples::Options{
+          .shape = clip_, .is_drawn = !data.is_eval, .weight = values_of_clip(), .bad = bad});
   const std::string row = data.is_eval ? "eval videos" : "videos";
   settings_.push_back({row, source->description(), "computed"});
-  if (bad > 0) settings_.push_back({row + " left out", of_all, left_out_text(usable.left_out)});
+  if (bad.count > 0)
+    settings_.push_back({row + " left out", bad.count_text(), left_out_text(usable.left_out)});
   return {.source = std::move(source), .failure = {}};
 }
 

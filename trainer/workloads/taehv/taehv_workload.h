@@ -34,7 +34,7 @@ class TaehvWorkload final : public Workload {
 
  private:
   struct Usable {
-    std::vector<NamedVideo> videos;
+    std::vector<std::unique_ptr<Video>> videos;
     std::vector<Error> left_out;
   };
   Usable open_all(const std::vector<VideoFiles>& found) const;

@@ -1,17 +1,13 @@
 // What trainer-engine and libtrainer_video.so know of each other. The engine runs where FFmpeg's
 // libraries are not installed; what needs them lies behind this table.
 #pragma once
+#include "trainer/values/plugin_text.h"
 
 namespace tj::trainer {
 
 /// Changes with every change of this file.
 inline constexpr int kVideoAbi = 1;
 inline constexpr const char* kVideoFactory = "trainer_video_plugin";
-
-/// An answer in words, with a final zero; cut where it is longer.
-struct VideoText {
-  char bytes[512] = {};
-};
 
 struct VideoInfo {
   long long frames = 0;
@@ -22,12 +18,12 @@ struct VideoInfo {
 struct VideoPlugin {
   int abi = kVideoAbi;  // stays the first in every version
   /// Reads the whole file once, without decoding it. Null with the cause in `why`.
-  void* (*open)(const char* path, VideoInfo* info, VideoText* why) = nullptr;
+  void* (*open)(const char* path, VideoInfo* info, PluginText* why) = nullptr;
   void (*close)(void* video) = nullptr;
   /// Frames by ascending numbers, as RGB, one after another. On any thread. False with the cause in
   /// `why`.
   bool (*read)(void* video, const long long* frames, long long count, unsigned char* rgb,
-               VideoText* why) = nullptr;
+               PluginText* why) = nullptr;
 };
 
 }  // namespace tj::trainer

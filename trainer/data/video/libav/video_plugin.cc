@@ -1,7 +1,5 @@
 // libtrainer_video.so: videos by FFmpeg's libraries.
-#include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -79,30 +77,24 @@ class LibavVideo {
   std::vector<std::unique_ptr<Decoder>> idle_;
 };
 
-void write_text(const std::string& words, VideoText* text) {
-  const auto length = std::min(words.size(), sizeof text->bytes - 1);
-  std::memcpy(text->bytes, words.data(), length);
-  text->bytes[length] = '\0';
-}
-
-void* open(const char* path, VideoInfo* info, VideoText* why) try {
+void* open(const char* path, VideoInfo* info, PluginText* why) try {
   av_log_set_level(AV_LOG_QUIET);  // its lines name no file; failures are told by their codes
   auto video = std::make_unique<LibavVideo>(path);
   *info = video->info();
   return video.release();
 } catch (const std::exception& failure) {
-  write_text(failure.what(), why);
+  why->write(failure.what());
   return nullptr;
 }
 
 void close(void* video) { delete static_cast<LibavVideo*>(video); }
 
 bool read(void* video, const long long* frames, long long count, unsigned char* rgb,
-          VideoText* why) try {
+          PluginText* why) try {
   static_cast<LibavVideo*>(video)->read(frames, count, rgb);
   return true;
 } catch (const std::exception& failure) {
-  write_text(failure.what(), why);
+  why->write(failure.what());
   return false;
 }
 
