@@ -85,8 +85,8 @@ faults:  ## two ranks on two nodes, killed, frozen, cut off: a table of who was 
 seconds ?= 600
 fuzz:  ## each fuzzer for ten minutes (seconds=N for other times): executions, inputs and coverage as a table
 	tools/deps clang
-	cmake --preset fuzz --log-level=WARNING >/dev/null
-	cmake --build --preset fuzz
+	cmake --preset asan --log-level=WARNING >/dev/null
+	cmake --build --preset asan --target fuzzers
 	tests/fuzz/run --seconds $(seconds)
 
 gpu-kit:  ## packs build/gpu-kit.tar.gz: gpu-kit/run in it tries everything on a machine with a GPU (docs/gpu-kit.md)

@@ -4,7 +4,8 @@
 //   trainer_probe taehv PRESET WEIGHTS FRAMES ANSWER        latents, frames, gradients (float32)
 //   trainer_probe pth PRESET WEIGHTS FILE -                 the weights as torch.save has them
 //   trainer_probe samples SEED TOKEN_COUNT SEQUENCE COUNT   where the first samples begin
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cstdio>

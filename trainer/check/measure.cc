@@ -1,6 +1,6 @@
 #include "trainer/check/measure.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <chrono>

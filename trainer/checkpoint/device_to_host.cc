@@ -1,6 +1,6 @@
 #include "trainer/checkpoint/device_to_host.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <c10/core/StreamGuard.h>
 

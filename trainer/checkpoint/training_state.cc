@@ -1,6 +1,6 @@
 #include "trainer/checkpoint/training_state.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cstring>
 #include <future>

@@ -1,6 +1,6 @@
 #include "trainer/comm/agreement.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cstring>
 

@@ -1,6 +1,6 @@
 #include "trainer/comm/c10d_communicator.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>

@@ -1,6 +1,6 @@
 #include "trainer/comm/rendezvous.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 #include <unistd.h>
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // One rank: every collective is already done, or a copy.
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "trainer/comm/communicator.h"
 

@@ -1,6 +1,6 @@
 #include "trainer/comm/tree_all_reduce.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <bit>
 

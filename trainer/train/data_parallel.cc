@@ -1,6 +1,6 @@
 #include "trainer/train/data_parallel.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "trainer/train/device_memory.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <c10/core/CachingDeviceAllocator.h>
 

@@ -1,7 +1,8 @@
 #include "trainer/train/engine.h"
 
 #include <malloc.h>
-#include <torch/torch.h>
+#include <ATen/Parallel.h>
+#include <torch/types.h>
 
 #include <torch/version.h>
 

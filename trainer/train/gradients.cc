@@ -1,6 +1,6 @@
 #include "trainer/train/gradients.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 #include "trainer/train/host_read.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "trainer/values/device_stream.h"
 

@@ -1,6 +1,6 @@
 #include "trainer/train/learner.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/train/host_read.h"

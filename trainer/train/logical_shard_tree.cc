@@ -1,6 +1,6 @@
 #include "trainer/train/logical_shard_tree.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "trainer/comm/tree_all_reduce.h"
 

@@ -1,6 +1,6 @@
 #include "trainer/train/loop.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,6 @@
 #include "trainer/train/out_sharing.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <random>
 

@@ -1,6 +1,6 @@
 #include "trainer/train/pass_reader.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <c10/core/StreamGuard.h>
 

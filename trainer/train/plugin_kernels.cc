@@ -1,6 +1,6 @@
 #include "trainer/train/plugin_kernels.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <map>
 #include <mutex>

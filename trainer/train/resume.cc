@@ -1,6 +1,6 @@
 #include "trainer/train/resume.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 

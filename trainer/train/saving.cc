@@ -1,6 +1,6 @@
 #include "trainer/train/saving.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <mutex>
 #include <utility>

@@ -1,6 +1,7 @@
 #include "trainer/workload/attention.h"
 
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
 
 #include <ATen/Context.h>
 #include <ATen/SDPBackend.h>

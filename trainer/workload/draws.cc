@@ -1,6 +1,6 @@
 #include "trainer/workload/draws.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <ATen/Parallel.h>
 

@@ -1,6 +1,6 @@
 #include "trainer/workload/initial_tensor.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace tj::trainer {
 namespace {

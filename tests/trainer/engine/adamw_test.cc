@@ -1,7 +1,7 @@
 #include "trainer/train/adamw.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace tj::trainer {
 namespace {

@@ -3,7 +3,8 @@
 #include <ATen/Context.h>
 #include <ATen/record_function.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
 
 #include <optional>
 #include <string_view>

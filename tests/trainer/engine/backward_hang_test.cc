@@ -2,7 +2,8 @@
 // others: it is the one that is named. Ranks are threads with real connections between them.
 #include <gtest/gtest.h>
 
-#include <torch/torch.h>
+#include <ATen/Parallel.h>
+#include <torch/types.h>
 
 #include <condition_variable>
 #include <latch>

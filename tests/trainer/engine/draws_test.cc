@@ -1,7 +1,7 @@
 #include "trainer/workload/draws.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 #include <string>

@@ -1,6 +1,6 @@
 // Ranks as threads of one process, with real connections between them.
 #pragma once
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <functional>
 #include <memory>

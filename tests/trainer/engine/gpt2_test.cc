@@ -1,7 +1,8 @@
 #include "trainer/workloads/gpt2/gpt2.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
 
 #include <ATen/Parallel.h>
 

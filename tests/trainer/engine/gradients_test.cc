@@ -1,7 +1,7 @@
 #include "trainer/train/gradients.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "trainer/values/loss_scale.h"
 

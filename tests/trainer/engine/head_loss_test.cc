@@ -1,7 +1,8 @@
 #include "trainer/workloads/gpt2/head_loss.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
 
 #include <cmath>
 

@@ -2,7 +2,7 @@
 // that would make it wait on a GPU are the same ones.
 #include <ATen/record_function.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <string_view>

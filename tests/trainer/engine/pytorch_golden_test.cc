@@ -2,7 +2,7 @@
 // over 100 steps. tests/interop/make_golden.py made the files and defines the problem; it is
 // written here a second time.
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <fstream>

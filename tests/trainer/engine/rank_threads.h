@@ -1,6 +1,7 @@
 // Ranks as threads of one process, whatever they speak to each other through. Includes torch.
 #pragma once
-#include <torch/torch.h>
+#include <ATen/Parallel.h>
+#include <torch/types.h>
 
 #include <exception>
 #include <functional>

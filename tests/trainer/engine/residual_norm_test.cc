@@ -1,7 +1,8 @@
 #include "trainer/workload/residual_norm.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
 
 #include "tests/trainer/engine/host_kernels.h"
 

@@ -2,7 +2,8 @@
 // without a gradient, a second group of parameters and metrics, at each ZeRO stage. Ranks are
 // threads with real connections between them.
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/optim/adamw.h>
+#include <torch/types.h>
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // Ranks that are threads of one process: a Communicator that works, without a network.
 #pragma once
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <condition_variable>
 #include <functional>

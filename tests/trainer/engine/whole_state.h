@@ -1,6 +1,6 @@
 // The state of all ranks, put together from their parts.
 #pragma once
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <map>
 #include <mutex>

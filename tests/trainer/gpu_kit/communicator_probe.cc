@@ -1,7 +1,7 @@
 // Calls each collective of the communicator at world size 1, on the GPU where there is one: the
 // plug-in is loaded, NCCL starts, and a sum of one rank must be what it was. `trainer train` would
 // leave all of this out for a single rank. Prints "ok WHAT: ..." or "FAIL WHAT: ..." lines.
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <torch/version.h>
 

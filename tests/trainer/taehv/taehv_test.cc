@@ -1,7 +1,7 @@
 #include "trainer/workloads/taehv/taehv.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>

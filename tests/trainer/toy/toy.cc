@@ -1,5 +1,5 @@
 // Linear regression on a CSV file: the smallest workload, of docs/adding-a-workload.md.
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 #include <fstream>

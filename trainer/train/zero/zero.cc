@@ -1,6 +1,6 @@
 #include "trainer/train/zero/zero.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 #include <set>

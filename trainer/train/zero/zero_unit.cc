@@ -1,6 +1,6 @@
 #include "trainer/train/zero/zero_unit.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <functional>

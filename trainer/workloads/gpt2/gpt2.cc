@@ -1,7 +1,8 @@
 // Shapes: B samples, T tokens, C width, H heads, V vocabulary.
 #include "trainer/workloads/gpt2/gpt2.h"
 
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
 
 #include <ATen/Parallel.h>
 

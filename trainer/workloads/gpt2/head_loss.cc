@@ -1,7 +1,8 @@
 // Shapes: N tokens, R tokens of a block, C width, V vocabulary, S vocabulary rounded up.
 #include "trainer/workloads/gpt2/head_loss.h"
 
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 #include "trainer/workloads/taehv/ssim.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 

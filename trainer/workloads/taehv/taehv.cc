@@ -1,6 +1,6 @@
 #include "trainer/workloads/taehv/taehv.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "trainer/workload/autocast.h"
 #include "trainer/workload/initial_tensor.h"
