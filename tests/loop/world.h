@@ -17,12 +17,12 @@
 
 namespace tj {
 
-#if defined(__has_feature)  // clang
-#if __has_feature(address_sanitizer)
+#if defined(__has_feature)  // clang, which compiles for the sanitizers
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define TJ_IS_SANITIZED
 #endif
 #endif
-#if defined(TJ_IS_SANITIZED) || defined(__SANITIZE_THREAD__)
+#ifdef TJ_IS_SANITIZED
 inline constexpr bool kIsSanitized = true;  // and some thirty times as slow
 #else
 inline constexpr bool kIsSanitized = false;
