@@ -1,9 +1,8 @@
 #include "trainer/train/engine.h"
 
-#include <malloc.h>
 #include <ATen/Parallel.h>
+#include <malloc.h>
 #include <torch/types.h>
-
 #include <torch/version.h>
 
 #include <algorithm>
