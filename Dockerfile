@@ -1,7 +1,8 @@
 # Two images: `operator` (the controller, nothing but its program and shared libraries) and `trainer` (the entrypoint of
-# the workers with libtorch for CPUs, and a sample text). Compiles both from this source: `make images-from-source`,
-# or a plain `docker build --target operator .`. tools/images passes the programs of build/dev, which the same flags
-# compiled, in place of the stages `operator-programs` and `trainer-programs`, so that nothing is compiled twice.
+# the workers with libtorch for CPUs, FFmpeg's libraries, a sample text and a few sample videos). Compiles both from this
+# source: `make images-from-source`, or a plain `docker build --target operator .`. tools/images passes the programs of
+# build/dev, which the same flags compiled, in place of the stages `operator-programs` and `trainer-programs`, so that
+# nothing is compiled twice.
 ARG BASE=docker.io/library/debian:bookworm-slim
 
 FROM ${BASE} AS toolchain
@@ -40,5 +41,6 @@ COPY --from=trainer-programs /out/lib /usr/local/lib/trainingjob
 RUN echo /usr/local/lib/trainingjob >/etc/ld.so.conf.d/trainingjob.conf && ldconfig
 COPY --from=trainer-programs /out/bin /usr/local/bin/
 COPY manifests/examples/text /usr/share/trainingjob/text
+COPY manifests/examples/videos /usr/share/trainingjob/videos
 WORKDIR /usr/share/trainingjob
 ENTRYPOINT ["/usr/local/bin/trainer"]

@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench bench-operator bench-trainer soak storm cpus repeat images-from-source faults fuzz gpu-kit check format clean
+.PHONY: help run build test bench bench-operator bench-trainer bench-decode soak storm cpus repeat images-from-source faults fuzz gpu-kit check format clean
 
 export TRAININGJOB_CACHE ?= $(HOME)/.cache/trainingjob
 export CCACHE_DIR ?= $(TRAININGJOB_CACHE)/ccache
@@ -36,12 +36,18 @@ bench-operator:  ## measures the operator beside others on a quiet machine (half
 	cmake --build --preset dev --target trainingjob-operator bare_client pod_reaper
 	tests/bench/operator/run --peers all --docs
 
-bench-trainer:  ## measures the trainer beside PyTorch on a quiet machine (a quarter of an hour), for the same document
+bench-trainer:  ## measures the trainer beside PyTorch on a quiet machine (twenty minutes), for the same document
 	tools/deps build
 	cmake --preset dev --log-level=WARNING >/dev/null
-	cmake --build --preset dev --target trainer trainer-engine trainer_zero_test
+	cmake --build --preset dev --target trainer trainer-engine trainer_video trainer_zero_test
 	tests/bench/trainer/run --docs
 	tests/bench/trainer/zero_memory.py build/dev/tests/trainer/engine/trainer_zero_test
+
+bench-decode:  ## measures how long a training on videos waits for them (five minutes)
+	tools/deps build
+	cmake --preset dev --log-level=WARNING >/dev/null
+	cmake --build --preset dev --target trainer trainer-engine trainer_video
+	tests/bench/trainer/decode.py
 
 soak:  ## 200 jobs come and go in ten minutes; the operator may not grow
 	tools/deps build

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "cli/job_conversion.h"
 #include "cli/local_run.h"
 #include "cli/manifest_file.h"
 
@@ -11,7 +12,8 @@ constexpr const char* kExamples = R"(
 Examples:
   tj run -f job.yaml                  run a job as processes of this machine
   tj run -f job.yaml --out /tmp/job   put logs and volumes there, instead of out/<job>
-  tj validate -f job.yaml             say what is wrong with a manifest, start nothing
+  tj validate -f job.yaml             say what is wrong with a manifest, start nothing;
+                                      of a Job (batch/v1): print the TrainingJob to write instead
 
 Exit codes of run: 0 succeeded, 1 failed, 2 wrong input, 130 interrupted.
 The trainer is looked for beside tj, then in PATH; TJ_TRAINER_PATH names its folder.)";
@@ -22,17 +24,38 @@ int fail(const tj::Error& error) {
 }
 
 int run(const std::string& file, const tj::LocalRunOptions& options) {
-  const auto manifest = tj::read_job_manifest(file);
+  const auto documents = tj::read_documents(file);
+  if (!documents) return fail(documents.error());
+  const auto manifest = tj::job_manifest(*documents, file);
   if (!manifest) return fail(manifest.error());
   if (const auto runs = tj::check_runs_locally(*manifest, file); !runs) return fail(runs.error());
   return tj::run_locally(*manifest, options);
 }
 
+/// Standard error says what is wrong, standard output holds the manifests to write in their place.
+int answer_other_kinds(const std::string& source, const std::vector<tj::ConvertedJob>& jobs) {
+  int printed = 0;
+  for (const auto& job : jobs) {
+    const bool is_made = job.errors.empty();
+    std::fprintf(stderr, "%s: %s; %s\n", source.c_str(), job.complaint.c_str(),
+                 is_made ? "what to write instead is on standard output"
+                         : "it can't be made into one as it is:");
+    for (const auto& error : job.errors)
+      std::fprintf(stderr, "%s: %s\n", source.c_str(), tj::describe(error).c_str());
+    if (is_made) std::printf("%s%s", printed++ == 0 ? "" : "---\n", tj::text_of(job).c_str());
+  }
+  return tj::tj_exit::kWrongInput;
+}
+
 int validate(const std::string& file) {
-  const auto manifest = tj::read_job_manifest(file);
+  const auto documents = tj::read_documents(file);
+  if (!documents) return fail(documents.error());
+  const std::string source = tj::source_name(file);
+  if (const auto others = tj::convert_jobs(*documents); !others.empty())
+    return answer_other_kinds(source, others);
+  const auto manifest = tj::job_manifest(*documents, file);
   if (!manifest) return fail(manifest.error());
-  const char* source = file == "-" ? "standard input" : file.c_str();
-  std::printf("%s: TrainingJob %s is valid\n", source, manifest->name.c_str());
+  std::printf("%s: TrainingJob %s is valid\n", source.c_str(), manifest->name.c_str());
   return 0;
 }
 

@@ -6,7 +6,7 @@
 #include <iostream>
 #include <iterator>
 
-#include "cli/yaml_json.h"
+#include "cli/job_conversion.h"
 #include "contract/names.h"
 #include "operator/api/json.h"
 #include "operator/api/pod_json.h"
@@ -14,6 +14,7 @@
 #include "operator/api/validate.h"
 #include "operator/local/pod_command.h"
 #include "operator/plan/manifest.h"
+#include "yaml/yaml_json.h"
 
 namespace tj {
 namespace {
@@ -59,6 +60,8 @@ std::string title_of(const Json& document) {
 Result<Json> the_job(const std::vector<Json>& documents, const std::string& file,
                      std::vector<std::string>& ignored) {
   if (documents.empty()) return wrong(file, "is empty; it must hold one TrainingJob");
+  if (const auto others = convert_jobs(documents); !others.empty())
+    return wrong(file, others.front().complaint + "; `tj validate` prints what to write instead");
   if (documents.size() == 1) return documents.front();
   const Json* job = nullptr;
   for (const Json& document : documents) {
@@ -87,14 +90,18 @@ std::string one_per_line(const std::string& file, const std::vector<FieldError>&
 
 }  // namespace
 
-Result<JobManifest> read_job_manifest(const std::string& file) {
+std::string source_name(const std::string& file) { return file == "-" ? "standard input" : file; }
+
+Result<std::vector<Json>> read_documents(const std::string& file) {
   const auto text = read_text(file);
   if (!text) return text.error();
-  const std::string source = file == "-" ? "standard input" : file;
-  const auto documents = parse_yaml(*text, source);
-  if (!documents) return documents.error();
+  return parse_yaml(*text, source_name(file));
+}
+
+Result<JobManifest> job_manifest(const std::vector<Json>& documents, const std::string& file) {
+  const std::string source = source_name(file);
   JobManifest manifest;
-  auto job = the_job(*documents, source, manifest.ignored);
+  auto job = the_job(documents, source, manifest.ignored);
   if (!job) return job.error();
   manifest.job = *std::move(job);
   if (const auto errors = validate_manifest(manifest.job); !errors.empty()) {

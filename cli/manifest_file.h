@@ -19,9 +19,16 @@ struct JobManifest {
   std::vector<std::string> ignored;  // "ConfigMap settings": other objects of the file
 };
 
-/// `file` may be "-": standard input. The error's message holds every field that is wrong, one per
+/// What messages call it: "standard input" for "-".
+std::string source_name(const std::string& file);
+
+/// All objects of the file; "-" is standard input, which can be read once.
+Result<std::vector<nlohmann::json>> read_documents(const std::string& file);
+
+/// The one TrainingJob among them. The error's message holds every field that is wrong, one per
 /// line.
-Result<JobManifest> read_job_manifest(const std::string& file);
+Result<JobManifest> job_manifest(const std::vector<nlohmann::json>& documents,
+                                 const std::string& file);
 
 /// What only a run on this machine needs: commands, volumes and variables that a local process can
 /// have.

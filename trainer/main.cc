@@ -1,5 +1,5 @@
-// `trainer`, the entrypoint of a worker: launches processes, checks a worker, prepares data, or
-// trains. Free of torch, so that it starts at once.
+// `trainer`, the entrypoint of a worker: launches processes, checks a worker, prepares data,
+// exports weights, or becomes the engine, which trains. Free of torch, so that it starts at once.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -8,6 +8,7 @@
 
 #include "contract/outcome.h"
 #include "trainer/check/check_command.h"
+#include "trainer/checkpoint/export_command.h"
 #include "trainer/data/prepare_command.h"
 #include "trainer/launch/engine.h"
 #include "trainer/launch/launch.h"
@@ -20,7 +21,8 @@ int run(const LaunchOptions& options) { return launch(options); }
 int run(const EnvOptions& options) { return show_env(options); }
 int run(const CheckOptions& options) { return run_check(options); }
 int run(const PrepareArguments& prepare) { return run_prepare(prepare.arguments); }
-int run(const TrainOptions& options) { return become_engine(options.arguments); }
+int run(const ExportArguments& options) { return run_export(options.arguments); }
+int run(const EngineOptions& options) { return become_engine(options.command, options.arguments); }
 int run(const ShowText& show) {
   std::fputs(show.text.c_str(), stdout);
   return tj::exit_code::kDone;

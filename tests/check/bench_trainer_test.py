@@ -20,6 +20,10 @@ results = {
     "nano": {"nano, 1 rank": {"ours": [100, 300, 120], "plain": [100, 100, 90], "transformers": [60, 60, 80]}},
     "zero3": {"nano, ZeRO-3, 2 ranks": {"ours": [50], "plain": [40], "transformers": [25]}},
     "peaks_mib": {"zero3": {"nano, ZeRO-3, 2 ranks": {"ours": [1200, 1000, 1300], "plain": [2000], "transformers": [3]}}},
+    "taehv": {"taehv, batch 2": {
+        "ours": [{"clips_per_second": rate, "cpu_seconds_per_step": 1.5, "peak_mib": 700} for rate in (3.0, 2.0, 4.0)],
+        "plain": [{"clips_per_second": 2.0, "cpu_seconds_per_step": 2.5, "peak_mib": 1100}]}},
+    "decode": {"video": "61 frames of 512x320", "seconds": 40.26, "frames_per_second": 1.52, "peak_mib": 1234},
     "checkpoint": {"ours": {"usual_step_ms": 5, "longest_step_after_ms": 6, "slowdown_percent": 2.0,
                             "said": [{"event": "checkpoint", "saved_step": 12, "stall_ms": 7.25}]}},
 }
@@ -28,7 +32,13 @@ def peak(program):
         parent.stdout.readline()
         return contenders.peak_mib(parent.pid)
 child = "x = bytearray(100 << 20); print(flush=True); input()"
+with subprocess.Popen([sys.executable, "-c", "sum(range(10**7)); print(flush=True); input()"],
+                      stdin=subprocess.PIPE, stdout=subprocess.PIPE) as busy:
+    busy.stdout.readline()
+    cpu = contenders.cpu_seconds(busy.pid)
+contenders.WORK.mkdir(parents=True, exist_ok=True)
 print(json.dumps({
+    "ended": contenders.run_to_end([sys.executable, "-c", "x = bytearray(100 << 20); print('done')"]), "cpu": cpu, "cpu_per_step": contenders.Seen([], [], 0, [3.0, 4.0, 6.0]).cpu_seconds_per_step(1),
     "peaks": [peak("print(flush=True); input()"),
               peak(f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])")],
     "per_step": contenders.Seen(ends, []).seconds_per_step(2), "save": report.of_save(contenders.Seen(late, []), 12),
@@ -62,6 +72,20 @@ class TrainerBench(unittest.TestCase):
         rates, memory = self.seen["text"].split("### ZeRO-3 beside FSDP2")[1].split("### Peak of resident memory")
         self.assertIn("| nano, ZeRO-3, 2 ranks | 50 | 40 | 25 | 1.25 | 2.00 | 1, 0 % |", rates)
         self.assertIn("| nano, ZeRO-3, 2 ranks | 1,200 MiB | 2,000 MiB | 3 MiB |", memory)
+
+    def test_clips_have_a_row_for_each_contender_with_time_and_memory_beside(self):
+        table = self.seen["text"].split("### Clips per second of TAEHV")[1].split("###")[0]
+        self.assertIn("| taehv, batch 2 | this trainer | 3.00 | 1.00 | 1.50 s | 700 MiB | 3, 33 % |", table)
+        self.assertIn("| taehv, batch 2 | plain PyTorch | 2.00 | 1.50 | 2.50 s | 1,100 MiB | 1, 0 % |", table)
+
+    def test_a_decoded_video_is_told(self):
+        self.assertIn("makes 61 frames of 512 x 320 of TAEHV's latents in 40.3 s, 1.52 frames/s, in 1,234 MiB.", self.seen["text"])
+        self.assertEqual(self.seen["ended"][0], "done")
+        self.assertGreater(self.seen["ended"][1], 100)
+
+    def test_the_time_of_all_cores_is_counted(self):
+        self.assertGreater(self.seen["cpu"], 0.05)
+        self.assertEqual(self.seen["cpu_per_step"], 1.5)
 
     def test_the_peak_of_memory_is_that_of_the_largest_process(self):
         low, high = self.seen["peaks"]

@@ -89,6 +89,8 @@ class Includes(InCheckout):
         ("trainer/main.cc", "trainer/launch/launch.h", True),
         ("trainer/somewhere/new.cc", "vector", False),
         ("cli/run.cc", "operator/local/memory_api.h", True),
+        ("trainer/train/chosen_flags.cc", "yaml/yaml_json.h", True),
+        ("operator/plan/plan.cc", "yaml/yaml_json.h", False),
         ("operator/api/types.cc", "cli/run.h", False),
         ("operator/plan/plan.cc", "operator/loop/controller.h", False),
         ("contract/outcome.cc", "nlohmann/json.hpp", True),

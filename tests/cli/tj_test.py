@@ -267,6 +267,36 @@ class BadManifests(Story):
         self.assertRegex(result.stderr, r"^bomb.yaml:\d+:\d+: the document has more than 200000 nodes\n$")
 
 
+class OtherKinds(Story):
+    """Of each, other_kinds/*.txt is what standard error says, and *.out what is printed."""
+
+    def golden(self, path, seen):
+        if os.environ.get("TJ_UPDATE_GOLDEN"):
+            path.write_text(seen)
+        self.assertEqual(seen, path.read_text())
+
+    def test_each_is_answered_with_what_to_write_instead(self):
+        for manifest in sorted((HERE / "other_kinds").glob("*.yaml")):
+            with self.subTest(manifest.name):
+                shutil.copy(manifest, self.folder)
+                answer = self.tj("validate", "-f", manifest.name)
+                self.assertEqual(answer.returncode, 2)
+                self.golden(manifest.with_suffix(".txt"), answer.stderr)
+                self.golden(manifest.with_suffix(".out"), answer.stdout)
+                for printed in filter(None, answer.stdout.split("---\n")):
+                    (self.folder / "printed.yaml").write_text(printed)
+                    checked = self.tj("validate", "-f", "printed.yaml")
+                    self.assertEqual((checked.returncode, checked.stderr), (0, ""), printed)
+
+    def test_none_is_run(self):
+        shutil.copy(HERE / "other_kinds" / "job.yaml", self.folder)
+        result = self.tj("run", "-f", "job.yaml")
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertEqual(result.stderr, 'job.yaml: Job "taehv-16gpu-training" (apiVersion batch/v1) must be a TrainingJob '
+                         "(apiVersion kubebrain.io/v1); `tj validate` prints what to write instead\n")
+        self.assertFalse((self.folder / "out").exists())
+
+
 class CommandLine(Story):
     def test_validate_says_that_a_manifest_is_valid(self):
         result = self.tj("validate", "-f", "env-dump.yaml")

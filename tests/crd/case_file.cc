@@ -6,7 +6,7 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "cli/yaml_json.h"
+#include "yaml/yaml_json.h"
 
 namespace tj {
 namespace {

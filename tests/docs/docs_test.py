@@ -1,4 +1,5 @@
 """The documents against the code: commands, manifests, tables, messages."""
+import collections
 import contextlib
 import importlib.util
 import json
@@ -91,6 +92,14 @@ class Manifests(unittest.TestCase):
         self.assertGreater(sum(map(len, texts)), 100_000)
         for text in texts:
             text.decode("ascii")
+
+    def test_the_videos_of_the_examples_are_small_and_of_three_codecs(self):
+        videos = ROOT / "manifests" / "examples" / "videos"
+        for part, count in (("train", 10), ("held-out", 3)):
+            found = list((videos / part).iterdir())
+            self.assertGreaterEqual(len(found), count, part)
+            self.assertEqual({path.suffix for path in found}, {".mp4", ".avi", ".webm"}, part)
+        self.assertLess(sum(path.stat().st_size for path in videos.rglob("*.*")), 300_000)
 
 
 class Contract(unittest.TestCase):
@@ -261,24 +270,33 @@ class Operating(unittest.TestCase):
         table = markdown.first_column(markdown.section(self.document, "Why a job is where it is"))
         self.assertEqual(set(table), reasons)
 
-    def test_each_message_is_one_that_a_program_prints(self):
+    def check_messages(self, messages):
         folders = ("contract", "operator", "cli", "trainer")
         sources = "\n".join(path.read_text() for folder in folders for path in sorted((ROOT / folder).rglob("*.cc")))
         sources = joined_literals(sources)
-        messages = markdown.first_column(markdown.section(self.document, "By message"))
         self.assertGreater(len(messages), 5)
         for message in messages:
             for piece in re.split(r"\s*\.\.\.\s*", message):
                 self.assertIn(piece.replace('"', '\\"'), sources, message)
 
+    def test_each_message_is_one_that_a_program_prints(self):
+        self.check_messages(markdown.first_column(markdown.section(self.document, "By message")))
 
-class Complaints(unittest.TestCase):
-    """Each line has a test that exists, a page, or a reason."""
+    def test_each_last_line_of_a_trouble_is_one_that_a_program_prints(self):
+        rows = markdown.rows(markdown.section(self.document, "When a training does not begin"))
+        self.assertEqual([row[0] for row in rows if len(row) != 4 or not markdown.code_words(row[1:2])], [])
+        self.check_messages(markdown.code_words(row[1] for row in rows))
+
+
+class Evidence:
+    """What shows a line of a table: a test that exists."""
 
     def setUp(self):
         tests = ROOT / "tests"
         self.sources = "\n".join(path.read_text() for path in sorted(tests.rglob("*_test.cc")))
-        self.stories = {path.stem: path.read_text() for path in (tests / "trainer").rglob("test_*.py")}
+        self.stories = collections.defaultdict(str)  # two folders may have stories of one name
+        for path in (tests / "trainer").rglob("test_*.py"):
+            self.stories[path.stem] += path.read_text()
 
     def check_evidence(self, evidence):
         if evidence.startswith("plan/"):
@@ -292,6 +310,19 @@ class Complaints(unittest.TestCase):
             else:
                 found = re.search(rf"TEST\w*\({suite}\w*,\s*{name}\)", self.sources)
             self.assertTrue(found, f"there is no test {evidence}")
+
+
+class Troubles(Evidence, unittest.TestCase):
+    def test_each_is_provoked_by_a_test(self):
+        for trouble, _, _, shown_by in markdown.rows(markdown.section(read("docs/operating.md"), "When a training does not begin")):
+            with self.subTest(trouble):
+                self.assertTrue(markdown.code_words([shown_by]))
+                for evidence in markdown.code_words([shown_by]):
+                    self.check_evidence(evidence)
+
+
+class Complaints(Evidence, unittest.TestCase):
+    """Each line has a test that exists, a page, or a reason."""
 
     def check_table(self, path, numbers):
         rows = markdown.rows(read(path))
@@ -362,6 +393,27 @@ class Trainer(unittest.TestCase):
         _, text = program_output("trainer", "prepare", "--help")
         table = markdown.first_column(markdown.section(read("docs/data.md"), "trainer prepare"))
         self.assertEqual({flag.split()[0] for flag in table if flag.startswith("--")}, long_flags(text))
+
+    def test_the_flags_of_encode_decode_and_reconstruct_are_those_of_the_program(self):
+        helps = [program_output("trainer", command, "--help")[1] for command in ("encode", "decode", "reconstruct")]
+        offered = set().union(*(re.findall(r"^ +(--[a-z0-9-]+)", text, re.MULTILINE) for text in helps))
+        table = markdown.first_column(markdown.section(read("docs/systems/taehv.md"), "Encode and decode"))
+        self.assertEqual(set(table), offered)
+
+
+    def test_the_export_flags_are_those_of_the_program(self):
+        _, text = program_output("trainer", "export", "--help")
+        table = markdown.first_column(markdown.section(read("docs/trainer.md"), "trainer export"))
+        self.assertEqual({flag.split()[0] for flag in table}, long_flags(text))
+
+    def test_the_flags_for_videos_are_those_of_the_programs(self):
+        _, text = program_output("trainer", "prepare", "video", "--help")
+        table = markdown.first_column(markdown.section(read("docs/data.md"), "trainer prepare video"))
+        self.assertEqual({flag.split()[0] for flag in table if flag.startswith("--")}, long_flags(text))
+        _, text = program_output("trainer", "train", "--model", "taehv", "--help")
+        own = set(re.findall(r"^ +(--[a-z0-9-]+)", text[text.index("Options of taehv"):], re.MULTILINE))
+        table = markdown.first_column(markdown.section(read("docs/systems/taehv.md"), "Data"))
+        self.assertLessEqual({"--frame-cache", "--video-decoder", "--video-index"}, own & set(table))
 
 
 class Testing(unittest.TestCase):

@@ -72,10 +72,12 @@ def the_operator_image_is_small_and_has_no_compiler():
     expect("usr/local/bin/trainingjob-operator" in image.files, "the image has no operator")
 
 
-def the_trainer_image_has_its_programs_and_the_sample_text():
+def the_trainer_image_has_its_programs_and_the_samples():
     image = Archive(ARCHIVES["trainer"])
-    wanted = {"usr/local/bin/trainer", "usr/local/bin/trainer-engine"}
-    wanted |= {f"usr/share/trainingjob/text/{path.name}" for path in (EXAMPLES / "text").glob("*.txt")}
+    wanted = {f"usr/local/bin/{name}" for name in ("trainer", "trainer-engine", "libtrainer_nccl.so", "libtrainer_video.so")}
+    wanted |= {f"usr/lib/x86_64-linux-gnu/lib{name}" for name in ("avformat.so.59", "avcodec.so.59", "swscale.so.6")}
+    samples = [path for folder in ("text", "videos") for path in (EXAMPLES / folder).rglob("*") if path.is_file()]
+    wanted |= {f"usr/share/trainingjob/{path.relative_to(EXAMPLES)}" for path in samples}
     equal(sorted(wanted - image.files), [], "files missing in the image")
     equal(image.config["WorkingDir"], "/usr/share/trainingjob", "the working folder")
     equal(sorted({"usr/bin/gcc", "usr/bin/python3"} & image.files), [], "what a trainer needs not")
@@ -201,7 +203,7 @@ def the_manifest_of_the_design_runs_unmodified():
     for node in ("n1", "n2"):
         kubectl("patch", "node", node, "--subresource=status", "--type=json", "-p", json.dumps(capacity))
     print_environment()
-    kubectl("apply", "-f", EXAMPLES / "taehv-16gpu.yaml")
+    kubectl("apply", "-f", EXAMPLES / "taehv-own-script.yaml")
     until_phase("taehv-16gpu-training", "Succeeded")
     pods = get("pods", selector="job-name=taehv-16gpu-training")
     equal(sorted(pod["spec"]["nodeName"] for pod in pods), ["n1", "n2"], "the nodes: each has GPUs for one worker")
@@ -212,7 +214,7 @@ def the_manifest_of_the_design_runs_unmodified():
 
 
 def the_contract_stands_before_the_users_own_variables():
-    manifest = copy.deepcopy(yaml.safe_load((EXAMPLES / "taehv-16gpu.yaml").read_text()))
+    manifest = copy.deepcopy(yaml.safe_load((EXAMPLES / "taehv-own-script.yaml").read_text()))
     manifest["metadata"]["name"] = "own"
     manifest["spec"]["replicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["env"] = [
         {"name": "FIRST", "value": "$(MASTER_ADDR):$(MASTER_PORT)"}, {"name": "SECOND", "value": "$(RANK) of $(WORLD_SIZE)"}]

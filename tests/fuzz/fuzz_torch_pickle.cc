@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const auto& tensor : *read) {
     TJ_CHECK(tensor.offset >= 0 && tensor.shape.size() == tensor.stride.size(), "checked");
     for (const auto extent : tensor.shape) TJ_CHECK(extent >= 0, "an extent");
-    to_write.push_back({tensor.name, {2, 3}});
+    to_write.push_back({.name = tensor.name, .shape = {2, 3}, .dtype = tensor.dtype});
   }
   const auto again = tensors_in_pickle(pickle_of(to_write));
   TJ_CHECK(again && again->size() == read->size(), "what is written can be read");

@@ -181,11 +181,14 @@ DEEPSPEED = {"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "gradi
              "fp16": {"enabled": True, "loss_scale": 0}, "gradient_clipping": 1.0, "zero_optimization": {"stage": 2},
              "optimizer": {"type": "AdamW", "params": {"lr": 2e-5, "betas": [0.9, 0.95], "weight_decay": "auto"}},
              "scheduler": {"type": "WarmupDecayLR", "params": {"warmup_num_steps": 100, "total_num_steps": 1000}}}
+VIDEO = {"version": 1, "name": "b/a.mp4", "bytes": 5000, "modified_ns": 1_700_000_000_123_456_789, "frames": 4, "width": 96,
+         "height": 64, "seconds": 1.25, "rate": [24000, 1001], "codec": "h264", "times": {"start": 0, "step": [512, 1]},
+         "key_every": 3}
 DENIAL = {"kind": "Status", "code": 403, "message": "exceeded quota", "details": {"retryAfterSeconds": 3}}
 
 SEEDS = {
     "manifest": lambda: files("manifests/examples/*.yaml", "tests/crd/manifests/*.yaml", "tests/cli/bad/*.yaml",
-                              "tests/cli/jobs/*.yaml"),
+                              "tests/cli/jobs/*.yaml", "tests/cli/other_kinds/*.yaml"),
     "template": lambda: texts("template", TEMPLATE, {"spec": {"containers": [{"name": "m", "command": ["x"]}]}}),
     "cluster": cluster,
     "watch": watch,
@@ -199,8 +202,12 @@ SEEDS = {
     "torch_pickle": torch_pickle,
     "checkpoint": lambda: texts("manifest", CHECKPOINT),
     "deepspeed": lambda: [*texts("config", DEEPSPEED, {"train_batch_size": "auto"}), *files("tests/golden/trainer/deepspeed_*.json")],
+    "accelerate": lambda: [*files("tests/golden/trainer/deepspeed_*.yaml"),
+                           *texts("config", "distributed_type: FSDP\nfsdp_config: {fsdp_sharding_strategy: 1}\n")],
     "token_file": token_file,
     "token_manifest": lambda: texts("manifest", TOKENS),
+    "video_index": lambda: texts("line", VIDEO, {**VIDEO, "times": {"start": -3, "runs": [[2, 41, 0], [2, 42, 82]]}, "keys": [0, 2]},
+                                 {**VIDEO, "broken": "is no video"}),
 }
 
 

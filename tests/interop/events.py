@@ -16,6 +16,9 @@ import traceback
 import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests"))
+from support import events as without_tensorboard  # noqa: E402
+
 TRAINER = ROOT / "build/dev/trainer/trainer"
 PROBE = ROOT / "build/dev/tests/interop/events_probe"
 COMMAND_SECONDS_MAX = 240
@@ -83,8 +86,10 @@ def test_each_kind_of_event_is_read_as_it_was_meant(folder):
     histogram = reader.Histograms("norms")[0].histogram_value
     expect((histogram.min, histogram.max, histogram.num, histogram.sum, histogram.sum_squares), (1, 11, 5, 19, 139))
     expect((sum(histogram.bucket), histogram.bucket[0], histogram.bucket[-1]), (5, 1, 1))
-    image = reader.Images("picture")[0]
+    (image,) = reader.Images("picture")
     expect((image.width, image.height, image.encoded_image_string), (2, 1, png()))
+    expect(without_tensorboard.pictures(folder / "events", "picture"), [(image.step, png())])
+    expect([(step, round(value, 6)) for step, value in without_tensorboard.scalars(folder / "events", "loss")], scalars(reader, "loss"))
     found, values = hparams(reader)
     expect(values, {"lr": 0.003, "schedule": "cosine"})
     expect([info.name.tag for info in found["_hparams_/experiment"].experiment.metric_infos], ["loss"])

@@ -278,7 +278,7 @@ def test_taehv_is_the_one_of_the_facts(folder):
         torch.manual_seed(5)
         model = taehv_model.Taehv(variant)
         save_file(model.state_dict(), folder / "weights.safetensors")
-        side = 8 * model.patch
+        side = 16 * model.patch
         pixels = torch.randint(0, 256, (2, 2 * model.frames_of_latent, 3, side, side), dtype=torch.uint8)
         (folder / "frames").write_bytes(pixels.numpy().tobytes())
         command(PROBE, "taehv", variant, folder / "weights.safetensors", folder / "frames", folder / "answer")
@@ -302,6 +302,38 @@ def test_taehv_is_the_one_of_the_facts(folder):
     print(f"    {len(taehv_model.VARIANTS)} variants, at most {farthest:.1e} apart")
 
 
+def test_the_discriminator_is_the_one_of_the_facts(folder):
+    torch.manual_seed(7)
+    model = taehv_model.Discriminator("taehv-nano")
+    real, made = torch.rand(2, 6, 3, 16, 16), torch.rand(2, 6, 3, 16, 16)
+    latents = torch.randn(2, 2, 16, 2, 2).half().float()
+    with torch.no_grad():  # running means that are not those of the beginning
+        context = latents.mean(1).half().float().repeat_interleave(2, dim=0)
+        for _ in range(3):
+            model(torch.rand(4, 9, 16, 16), context)
+    state = {f"discriminator.{name}": value for name, value in model.state_dict().items() if "num_batches" not in name}
+    save_file(state, folder / "weights.safetensors")
+    (folder / "clips").write_bytes(b"".join(tensor.numpy().tobytes() for tensor in (real, made, latents)))
+    command(PROBE, "adversary", "taehv-nano", folder / "weights.safetensors", folder / "clips", folder / "answer")
+    answer = torch.frombuffer(bytearray((folder / "answer").read_bytes()), dtype=torch.float32)
+    groups = made.reshape(4, 9, 16, 16)
+    expected = [("correction", model.correction(real, made, context)), ("scores", model.eval()(groups, context))]
+    scores = model.train()(groups, context)
+    gradients = torch.autograd.grad((scores - 1).square().mean(), list(model.parameters()))
+    expected.append(("scores in training", scores))
+    by_name = dict(zip([name for name, _ in model.named_parameters()], gradients, strict=True))
+    by_name |= {name: buffer for name, buffer in model.named_buffers() if "num_batches" not in name}
+    # As the trainer lists them.
+    expected += [(name, by_name[name]) for name in (key.removeprefix("discriminator.") for key in state)]
+    at = 0
+    for what, theirs in expected:
+        ours = answer[at : at + theirs.numel()].view(theirs.shape)
+        at += theirs.numel()
+        # The correction is divided by its own, small size.
+        expect_near(ours, theirs.detach(), what, 1e-3 if what == "correction" else 1e-4)
+    expect(at == answer.numel(), at, answer.numel())
+
+
 def test_we_load_what_torch_saves_and_nothing_runs(folder):
     torch.manual_seed(6)
     model = taehv_model.Taehv("taehv-nano")
@@ -311,7 +343,7 @@ def test_we_load_what_torch_saves_and_nothing_runs(folder):
     first = next(iter(odd))
     odd[first] = odd[first].to(memory_format=torch.channels_last)
     odd["epoch"] = 7
-    frames = torch.randint(0, 256, (2, 8, 3, 8, 8), dtype=torch.uint8)
+    frames = torch.randint(0, 256, (2, 8, 3, 16, 16), dtype=torch.uint8)
     (folder / "frames").write_bytes(frames.numpy().tobytes())
 
     def answer(weights):
@@ -323,11 +355,6 @@ def test_we_load_what_torch_saves_and_nothing_runs(folder):
     for name, content in (("dict.pth", odd), ("nested.pt", {"state_dict": odd, "step": 3})):
         torch.save(content, folder / name)
         expect(torch.equal(answer(folder / name), expected), name)
-    command(PROBE, "pth", "taehv-nano", folder / "plain.safetensors", folder / "ours.pth", "-")
-    ours = torch.load(folder / "ours.pth", weights_only=True)
-    expect(list(ours) == list(state), list(ours)[:3])
-    for name, tensor in ours.items():
-        expect(torch.equal(tensor, state[name].half().float()), name)
 
     class Evil:
         def __reduce__(self):
@@ -337,6 +364,26 @@ def test_we_load_what_torch_saves_and_nothing_runs(folder):
                           capture_output=True, text=True, timeout=60, check=False)
     expect(done.returncode == 1 and "which no dictionary of tensors needs" in done.stderr, done)
     expect(not (folder / "was-here").exists())
+
+
+def test_torch_loads_what_we_export(folder):
+    torch.manual_seed(7)
+    state = taehv_model.Taehv("taehv-nano-super").state_dict()
+    save_file(state, folder / "state.safetensors")
+    command(TRAINER, "export", "--from", folder / "state.safetensors", "--to", folder / "ours.pth")
+    model = taehv_model.Taehv("taehv-nano-super")
+    model.load_state_dict(torch.load(folder / "ours.pth", weights_only=True))  # strict
+    expect(all(torch.equal(tensor, state[name]) for name, tensor in model.state_dict().items()), "bits")
+    odd = {"nothing": torch.zeros(0, 3), "scalar": torch.tensor(3.0), "long": torch.arange(7), "yes": torch.tensor([True, False])}
+    odd |= {str(dtype): torch.randn(5, 3).to(dtype) for dtype in (torch.float16, torch.bfloat16, torch.float64)}
+    save_file(odd, folder / "odd.safetensors")
+    for target in ("odd.pth", "again.safetensors"):
+        command(TRAINER, "export", "--from", folder / "odd.safetensors", "--to", folder / target)
+    loaded = [torch.load(folder / "odd.pth", weights_only=True, mmap=mmap) for mmap in (False, True)]
+    for ours in [*loaded, load_file(folder / "again.safetensors")]:
+        expect(ours.keys() == odd.keys(), list(ours))
+        for name, tensor in ours.items():
+            expect(tensor.dtype == odd[name].dtype and torch.equal(tensor, odd[name]), name, tensor)
 
 
 def main():

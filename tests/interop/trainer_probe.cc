@@ -2,7 +2,7 @@
 //
 //   trainer_probe logits MODEL TOKENS SAMPLES LOGITS        logits (float32) for int32 tokens
 //   trainer_probe taehv PRESET WEIGHTS FRAMES ANSWER        latents, frames, gradients (float32)
-//   trainer_probe pth PRESET WEIGHTS FILE -                 the weights as torch.save has them
+//   trainer_probe adversary PRESET WEIGHTS CLIPS ANSWER     what a discriminator says (float32)
 //   trainer_probe samples SEED TOKEN_COUNT SEQUENCE COUNT   where the first samples begin
 #include <torch/autograd.h>
 #include <torch/types.h>
@@ -12,9 +12,9 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "trainer/checkpoint/torch_file.h"
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/train/sampler.h"
+#include "trainer/workload/initial_tensor.h"
 #include "trainer/workloads/gpt2/gpt2.h"
 #include "trainer/workloads/gpt2/hugging_face.h"
 #include "trainer/workloads/gpt2/token_samples.h"
@@ -92,24 +92,7 @@ Result<TaehvConfig> preset_named(const std::string& name) {
   return taehv_model(*found);
 }
 
-int write_pth(const char* const* arguments) {
-  const auto config = preset_named(arguments[0]);
-  if (!config) return fail(config.error());
-  const Taehv model(*config, {}, {});
-  const auto tensors = named_tensors(taehv_layers(*config).tensors, model);
-  if (const auto read = read_weights(*config, tensors, arguments[1]); !read)
-    return fail(read.error());
-  std::vector<TensorBytes> bytes;
-  for (const auto& [name, tensor, shape, parts, whole] : tensors)
-    bytes.push_back(
-        {.name = name,
-         .shape = shape,
-         .bytes = {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}});
-  const auto written = write_torch_file(arguments[2], bytes);
-  return written ? 0 : fail(written.error());
-}
-
-/// Of two clips of two latents each, of the smallest size.
+/// Of two clips of two latents each, which have 2 x 2 places.
 int answer_taehv(const char* const* arguments) {
   const auto preset = preset_named(arguments[0]);
   if (!preset) return fail(preset.error());
@@ -119,7 +102,7 @@ int answer_taehv(const char* const* arguments) {
   if (const auto read = read_weights(config, tensors, arguments[1]); !read)
     return fail(read.error());
   auto bytes = bytes_of(arguments[2]);
-  const auto side = config.pixels_of_latent();
+  const auto side = 2 * config.pixels_of_latent();
   const auto pixels = torch::from_blob(
       bytes.data(), {2, 2 * config.frames_of_latent(), kImageChannels, side, side}, torch::kByte);
   std::vector<at::Tensor> answers;
@@ -134,6 +117,48 @@ int answer_taehv(const char* const* arguments) {
   const auto loss = model.pass({pixels}, {}).loss;
   for (const auto& gradient : torch::autograd::grad({loss}, model.tensors()))
     answers.push_back(gradient);
+  std::ofstream file(arguments[3], std::ios::binary);
+  for (const auto& answer : answers) {
+    const auto values = answer.contiguous();
+    file.write(static_cast<const char*>(values.data_ptr()),
+               static_cast<std::streamsize>(values.nbytes()));
+  }
+  return 0;
+}
+
+/// Of two clips of six frames of 16 x 16 pixels and two latents.
+int answer_adversary(const char* const* arguments) {
+  const auto preset = preset_named(arguments[0]);
+  if (!preset) return fail(preset.error());
+  const auto specs = discriminator_tensors(*preset);
+  const auto tensors = initial_tensors(specs, {}, {});
+  std::vector<NamedTensor> named;
+  for (std::size_t index = 0; index < specs.size(); ++index)
+    append_tensors(named, {specs[index].name}, {tensors[index]});
+  auto catalog = TensorCatalog::open_file(arguments[1]);
+  if (!catalog) return fail(catalog.error());
+  const auto read = fill(*make_single_communicator(), named, reader_of(std::move(*catalog)), 1);
+  if (!read) return fail(read.error());
+  const auto bytes = bytes_of(arguments[2]);
+  const auto all = torch::from_blob(const_cast<char*>(bytes.data()),
+                                    {static_cast<std::int64_t>(bytes.size() / sizeof(float))});
+  constexpr std::int64_t kValues = 2 * 6 * 3 * 16 * 16;
+  const auto latents = all.narrow(0, 2 * kValues, all.numel() - 2 * kValues).view({2, 2, -1, 2, 2});
+  const auto clip = [&](std::int64_t at) {
+    return all.narrow(0, at * kValues, kValues).view({2, 6, 3, 16, 16});
+  };
+  const StepMemory memory({.name = "none", .rows = 1, .row_bytes = 1}, at::kCPU);
+  const SeenClips clips{.real = clip(0), .made = clip(1), .latents = latents};
+  const Discriminator discriminator(tensors);
+  const auto context = latents.mean(1).to(at::kHalf).to(at::kFloat).repeat_interleave(2, /*dim=*/0);
+  std::vector<at::Tensor> answers{Adversary(tensors, 0, memory).correction(clips),
+                                  discriminator.scores(grouped_frames(clips.made), context)};
+  const auto scores = discriminator.scores_in_training(grouped_frames(clips.made), context);
+  answers.push_back(scores.detach());
+  (scores - 1).square().mean().backward();
+  for (std::size_t index = 0; index < specs.size(); ++index)
+    answers.push_back(specs[index].kind == TensorKind::trained ? tensors[index].grad()
+                                                               : tensors[index]);
   std::ofstream file(arguments[3], std::ios::binary);
   for (const auto& answer : answers) {
     const auto values = answer.contiguous();
@@ -161,10 +186,10 @@ int main(int argc, char** argv) {
   const std::string what = argc == 6 ? argv[1] : "";
   if (what == "logits") return tj::trainer::write_logits(argv + 2);
   if (what == "taehv") return tj::trainer::answer_taehv(argv + 2);
-  if (what == "pth") return tj::trainer::write_pth(argv + 2);
+  if (what == "adversary") return tj::trainer::answer_adversary(argv + 2);
   if (what == "samples") return tj::trainer::print_samples(argv + 2);
   std::fputs(
-      "usage: trainer_probe logits|taehv|pth|samples, as the head of trainer_probe.cc says\n",
+      "usage: trainer_probe logits|taehv|adversary|samples, as the head of trainer_probe.cc says\n",
       stderr);
   return 2;
 }

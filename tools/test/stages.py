@@ -74,7 +74,7 @@ STAGES = [
     Stage("soak", "30 jobs come and go; the operator may not grow", "tests/soak/run --short", ("build", "cluster"), "script",
           "cluster", warm_seconds=300),
     Stage("e2e", "images, chart and jobs on a two-node Kubernetes", "tests/e2e/run", ("images", "cluster"), "script", "cluster",
-          warm_seconds=900, cold_seconds=1200),
+          warm_seconds=1200, cold_seconds=1500),
     Stage("apiserver-asan", "the client on a real API server, under ASan", ctest("asan", "--label-regex apiserver"),
           ("asan", "cluster"), "ctest", "cluster", warm_seconds=120),
 

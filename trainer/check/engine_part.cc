@@ -131,7 +131,7 @@ int run_check_engine() {
     PhaseClock clock;
     const Limits limits{.start = kStandstillMaxS};
     const auto met = rendezvous(env, *accelerator, {.clock = clock, .limits = limits},
-                                std::chrono::seconds(*wait));
+                                {.timeout = std::chrono::seconds(*wait)});
     if (const auto* const failure = std::get_if<Failure>(&met)) return fail(*failure, env);
     return measure_and_print(std::get<Joined>(met), *accelerator, env, *facts);
   } catch (const PeerLostError& lost) {

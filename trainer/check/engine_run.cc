@@ -15,6 +15,7 @@
 #include "trainer/launch/failure.h"
 #include "trainer/launch/spawn.h"
 #include "trainer/launch/word_files.h"
+#include "trainer/network/remedies.h"
 
 namespace tj::trainer {
 namespace {
@@ -24,17 +25,12 @@ constexpr std::size_t kReportBytesMax = 64 << 20;
 /// Past the ranks' own deadlines, whose messages know more.
 constexpr std::chrono::seconds kSlack{10};
 
-/// What a failed meeting leads to, by the words in which the engine tells it.
-std::string advice_for(const std::string& message) {
-  if (message.find(" of world size ") != std::string::npos)
-    return "every worker must run trainer check at the same time";
-  if (message.ends_with(": no answer")) {
-    return "nothing comes back: a firewall or a NetworkPolicy drops what goes to MASTER_PORT, or "
-           "the address is an old one";
-  }
-  if (message.ends_with(": Connection refused"))
-    return "nobody listens there: trainer check must run there too, as rank 0";
-  return "";
+Finding no_engine(const Error& error, const std::string& advice) {
+  return {.severity = Severity::fatal,
+          .check = "engine",
+          .found = describe(error),
+          .advice = advice,
+          .where = {}};
 }
 
 struct Child {
@@ -57,13 +53,10 @@ class Engines {
     request.command.insert(request.command.begin(), engine_path());
     request.env.push_back({names::kEnvTerminationLog, words_.path_of(local_rank)});
     request.capture_output = true;
+    if (const auto whole = check_engine_libraries(); !whole)
+      return no_engine(whole.error(), "trainer train would end so, too");
     auto child = spawn(request);
-    if (!child) {
-      return Finding{.severity = Severity::fatal,
-                     .check = "engine",
-                     .found = describe(child.error()),
-                     .advice = "trainer-engine must lie beside trainer"};
-    }
+    if (!child) return no_engine(child.error(), "trainer-engine must lie beside trainer");
     children_.push_back({.process = *std::move(child), .local_rank = local_rank});
     return std::nullopt;
   }
@@ -158,10 +151,11 @@ Finding overdue() {
 
 Finding failure_of(const Child& child, const Result<Outcome>& words) {
   const bool is_meeting = child.exit_code == exit_code::kRendezvous;
+  auto [cause, remedy] = split_remedy(words ? words->message : describe_exit_code(child.exit_code));
   return {.severity = severity_of_exit(child.exit_code),
           .check = is_meeting ? "rendezvous" : "engine",
-          .found = words ? words->message : describe_exit_code(child.exit_code),
-          .advice = words ? advice_for(words->message) : ""};
+          .found = std::move(cause),
+          .advice = std::move(remedy)};
 }
 
 EngineEnd report_of(Engines& engines) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -15,15 +16,19 @@ extern char** environ;
 namespace tj::trainer {
 namespace {
 
+bool names_a_timeout(const EnvVar& variable) {
+  return variable.name.find("TIMEOUT") != std::string::npos;
+}
+
 Finding unknown_name(const EnvVar& variable) {
   Finding finding{.severity = Severity::warn,
                   .check = kLintCheck,
                   .found = variable.name + "=" + variable.value,
                   .advice = "nothing reads it, so it has no effect; "};
-  if (variable.name.find("TIMEOUT") != std::string::npos) {
+  if (names_a_timeout(variable)) {
     finding.advice +=
-        "how long ranks wait is said by flags of trainer train (--rendezvous-timeout-seconds and "
-        "the other limits in its --help)";
+        "how long a rank may stand still is said by --limit, how long ranks wait for each other by "
+        "--rendezvous-timeout-seconds (trainer train)";
     return finding;
   }
   const std::string_view nearest = nearest_name(variable.name);
@@ -66,6 +71,14 @@ std::vector<std::string> lint_lines(std::span<const EnvVar> variables, const Lin
       lines.push_back("trainer: " + finding.found + ": " + finding.advice);
   }
   return lines;
+}
+
+std::vector<std::string> timeout_lines(std::span<const EnvVar> variables) {
+  std::vector<EnvVar> unread;
+  std::ranges::copy_if(variables, std::back_inserter(unread), [](const EnvVar& variable) {
+    return names_a_timeout(variable) && kind_of_name(variable.name) == NameKind::unknown;
+  });
+  return lint_lines(unread, {});
 }
 
 std::vector<EnvVar> process_variables() {

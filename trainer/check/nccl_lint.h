@@ -28,6 +28,10 @@ std::vector<Finding> lint_nccl(std::span<const EnvVar> variables, const LintFact
 /// For a start of training: one line for each finding of warn and above.
 std::vector<std::string> lint_lines(std::span<const EnvVar> variables, const LintFacts& facts);
 
+/// The lines about time limits that nothing reads: whoever sets one must hear of it without a GPU,
+/// too.
+std::vector<std::string> timeout_lines(std::span<const EnvVar> variables);
+
 /// All variables of this process.
 std::vector<EnvVar> process_variables();
 

@@ -251,6 +251,21 @@ std::optional<Finding> judge_async_errors(const EnvVar& variable, const LintCont
   return about(variable, warn, "a failed collective then waits for ever; it must go");
 }
 
+std::optional<Finding> judge_blocking_wait(const EnvVar& variable, const LintContext&) {
+  if (variable.value == "0") return is_default(variable);
+  return about(variable, warn,
+               "the host waits for each collective, and none ends by it: the trainer gives them no "
+               "limit of NCCL's; --limit says how long a rank may stand still; it must go");
+}
+
+std::optional<Finding> judge_monitor(const EnvVar& variable, const LintContext& context) {
+  const auto own = context.value_of("TORCH_NCCL_ENABLE_MONITORING");
+  if (!own.empty() && own != "0") return std::nullopt;
+  return about(variable, warn,
+               "only torch's monitor reads it, which the trainer turns off; --limit says how long "
+               "a rank may stand still; it can go");
+}
+
 std::optional<Finding> judge_torch_debug(const EnvVar& variable, const LintContext&) {
   if (lower(variable.value) != "detail") return std::nullopt;
   return about(variable, warn, "for debugging only: one more collective before each collective");
@@ -264,6 +279,7 @@ struct Rule {
 constexpr Rule kRules[] = {{"GLOO_SOCKET_IFNAME", judge_gloo_interfaces},
                            {"NCCL_ALGO", judge_algorithm},
                            {"NCCL_ASYNC_ERROR_HANDLING", judge_async_errors},
+                           {"NCCL_BLOCKING_WAIT", judge_blocking_wait},
                            {"NCCL_BUFFSIZE", judge_buffer},
                            {"NCCL_CROSS_NIC", judge_cross_nic},
                            {"NCCL_DEBUG", judge_debug},
@@ -282,7 +298,9 @@ constexpr Rule kRules[] = {{"GLOO_SOCKET_IFNAME", judge_gloo_interfaces},
                            {"NCCL_SOCKET_IFNAME", judge_nccl_interfaces},
                            {"NCCL_SOCKET_NTHREADS", judge_sockets},
                            {"TORCH_DISTRIBUTED_DEBUG", judge_torch_debug},
-                           {"TORCH_NCCL_ASYNC_ERROR_HANDLING", judge_async_errors}};
+                           {"TORCH_NCCL_ASYNC_ERROR_HANDLING", judge_async_errors},
+                           {"TORCH_NCCL_BLOCKING_WAIT", judge_blocking_wait},
+                           {"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", judge_monitor}};
 
 /// The rest of the manual's part "Debugging": "should not be used in production nor retained in
 /// scripts".

@@ -16,6 +16,7 @@ Error unusable(const std::string& message) {
 /// The key of the number of tokens, frames or rows names what it counts.
 const std::string kDataPrefix = "data_";
 constexpr const char* kDigestKey = "data_digest";
+constexpr const char* kMemoryKey = "memory_rows";  // 0 where it is missing
 
 Result<DataMark> data_mark_of(const json& document) {
   DataMark mark{.unit = "", .count = 0, .digest = document.value(kDigestKey, "")};
@@ -53,6 +54,7 @@ std::string manifest_text(const Manifest& manifest) {
         {"has_averages", manifest.numerics.has_averages}}},
       {"files", json::object()}};
   if (!manifest.data.digest.empty()) document[kDigestKey] = manifest.data.digest;
+  if (manifest.memory_rows > 0) document[kMemoryKey] = manifest.memory_rows;
   for (const auto& [name, digest] : manifest.files) {
     document["files"][name] = {{"bytes", digest.bytes}, {"sha256", digest.sha256}};
   }
@@ -87,6 +89,7 @@ Result<Manifest> manifest_from(std::string_view text) {
                          .batch_size = integer_of(numerics.at("batch_size")),
                          .threads = integer_of<int>(numerics.at("threads")),
                          .has_averages = numerics.at("has_averages").get<bool>()};
+    if (document.contains(kMemoryKey)) manifest.memory_rows = integer_of(document.at(kMemoryKey));
     for (const auto& [name, digest] : document.at("files").items()) {
       manifest.files[name] = {.bytes = integer_of(digest.at("bytes")),
                               .sha256 = digest.at("sha256").get<std::string>()};

@@ -35,6 +35,7 @@ struct Manifest {
   double loss = 0;  // of the last finished step
   ModelShape model;
   Numerics numerics;
+  std::int64_t memory_rows = 0;  // ever written into the model's memory
   std::map<std::string, FileDigest> files;
   bool operator==(const Manifest&) const = default;
 };

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "trainer/checkpoint/tensor_parts.h"
 #include "trainer/values/json_integer.h"
 
 namespace tj::trainer {
@@ -43,19 +44,46 @@ Error malformed(const std::string& subject, std::string message) {
           .subject = subject};
 }
 
-std::string header_text(std::span<const TensorBytes> tensors, const SafetensorsMetadata& metadata) {
+std::size_t bytes_of(const TensorBytes& tensor) { return tensor.bytes.size(); }
+std::size_t bytes_of(const TensorParts& tensor) { return tensor.bytes(); }
+
+/// A header before its first tensor.
+ordered_json begun_header(const SafetensorsMetadata& metadata) {
   ordered_json header = ordered_json::object();  // also where there is no tensor
   if (!metadata.empty()) header["__metadata__"] = metadata;
+  return header;
+}
+
+std::string head_of(const ordered_json& header) {
+  std::string text = header.dump();
+  text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
+  const std::uint64_t length = text.size();
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
+}
+
+template <typename Tensor>
+std::string head_of(std::span<const Tensor> tensors, const SafetensorsMetadata& metadata) {
+  auto header = begun_header(metadata);
   std::size_t offset = 0;
   for (const auto& tensor : tensors) {
-    const std::size_t end = offset + tensor.bytes.size();
+    const std::size_t end = offset + bytes_of(tensor);
     header[tensor.name] = {
         {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
-  std::string text = header.dump();
-  text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
-  return text;
+  return head_of(header);
+}
+
+Result<FileDigest> write_parts(const fs::path& path, const std::string& head,
+                               std::span<const std::span<const std::byte>> parts) {
+  auto file = DurableFile::create(path);
+  if (!file) return file.error();
+  if (const auto written = file->write(std::as_bytes(std::span(head))); !written)
+    return written.error();
+  for (const auto& part : parts) {
+    if (const auto written = file->write(part); !written) return written.error();
+  }
+  return file->finish();
 }
 
 /// Bytes of a tensor of this type and shape; nothing when the type is unknown, an extent negative
@@ -126,6 +154,12 @@ void convert(std::span<const std::byte> bytes, std::span<float> floats, Convert&
 
 }  // namespace
 
+std::size_t TensorParts::bytes() const {
+  std::size_t sum = 0;
+  for (const auto& part : parts) sum += part.size();
+  return sum;
+}
+
 std::size_t element_bytes(std::string_view dtype) {
   const auto found = std::ranges::find(kDtypes, dtype, &Dtype::name);
   return found == std::end(kDtypes) ? 0 : found->bytes;
@@ -133,22 +167,32 @@ std::size_t element_bytes(std::string_view dtype) {
 
 std::string safetensors_head(std::span<const TensorBytes> tensors,
                              const SafetensorsMetadata& metadata) {
-  const std::string header = header_text(tensors, metadata);
-  const std::uint64_t length = header.size();
-  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + header;
+  return head_of(tensors, metadata);
+}
+
+std::string safetensors_head(const TensorHead& tensor, const SafetensorsMetadata& metadata) {
+  const auto bytes = byte_count(tensor.dtype, tensor.shape);
+  TJ_CHECK(bytes.has_value(), tensor.name);
+  auto header = begun_header(metadata);
+  header[tensor.name] = {
+      {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {0, *bytes}}};
+  return head_of(header);
 }
 
 Result<FileDigest> write_safetensors(const fs::path& path, std::span<const TensorBytes> tensors,
                                      const SafetensorsMetadata& metadata) {
-  const std::string head = safetensors_head(tensors, metadata);
-  auto file = DurableFile::create(path);
-  if (!file) return file.error();
-  std::vector<std::span<const std::byte>> parts{std::as_bytes(std::span(head))};
+  std::vector<std::span<const std::byte>> parts;
   for (const auto& tensor : tensors) parts.push_back(tensor.bytes);
-  for (const auto& part : parts) {
-    if (const auto written = file->write(part); !written) return written.error();
-  }
-  return file->finish();
+  return write_parts(path, safetensors_head(tensors, metadata), parts);
+}
+
+Result<FileDigest> write_safetensors_of_parts(const fs::path& path,
+                                              std::span<const TensorParts> tensors,
+                                              const SafetensorsMetadata& metadata) {
+  std::vector<std::span<const std::byte>> parts;
+  for (const auto& tensor : tensors)
+    parts.insert(parts.end(), tensor.parts.begin(), tensor.parts.end());
+  return write_parts(path, head_of(tensors, metadata), parts);
 }
 
 SafetensorsFile::SafetensorsFile(SafetensorsFile&& other) noexcept

@@ -17,6 +17,8 @@
 namespace tj::trainer {
 
 inline constexpr const char* kFloat32 = "F32";
+inline constexpr const char* kUint8 = "U8";
+inline constexpr const char* kFloat16 = "F16";
 
 struct TensorBytes {
   std::string name;
@@ -33,6 +35,16 @@ inline constexpr const char* kStepKey = "step";
 std::string safetensors_head(std::span<const TensorBytes> tensors,
                              const SafetensorsMetadata& metadata);
 
+/// A tensor whose bytes come later, one after another.
+struct TensorHead {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::string dtype = kFloat32;
+  bool operator==(const TensorHead&) const = default;
+};
+/// What stands before the only tensor of a file; its type and shape are the caller's, and right.
+std::string safetensors_head(const TensorHead& tensor, const SafetensorsMetadata& metadata);
+
 Result<FileDigest> write_safetensors(const std::filesystem::path& path,
                                      std::span<const TensorBytes> tensors,
                                      const SafetensorsMetadata& metadata);
@@ -45,6 +57,10 @@ class SafetensorsFile {
   static Result<SafetensorsFile> open(const std::filesystem::path& path);
   std::span<const TensorBytes> tensors() const { return tensors_; }
   const TensorBytes* find(const std::string& name) const;
+  /// Where the bytes of one of its tensors begin in the file.
+  std::size_t offset_of(const TensorBytes& tensor) const {
+    return static_cast<std::size_t>(tensor.bytes.data() - map_.data());
+  }
   const SafetensorsMetadata& metadata() const { return metadata_; }
 
   SafetensorsFile(SafetensorsFile&& other) noexcept;

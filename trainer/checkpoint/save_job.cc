@@ -104,7 +104,8 @@ Result<void> SaveJob::copy() {
       tensor.copy_to(target);
       inputs_.clock.moved();  // the next update waits for it
       offset += tensor.bytes();
-      tensors.push_back({.name = tensor.name, .shape = tensor.shape, .bytes = target});
+      tensors.push_back(
+          {.name = tensor.name, .shape = tensor.shape, .bytes = target, .dtype = tensor.dtype});
       file.parts.push_back(target);
     }
     // "format": "pt" is what Hugging Face's loader asks for.

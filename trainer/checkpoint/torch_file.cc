@@ -116,22 +116,4 @@ Result<void> TorchFile::read(const PickledTensor& tensor, std::span<float> float
       {.name = tensor.name, .shape = {count}, .bytes = gathered, .dtype = tensor.dtype}, floats);
 }
 
-Result<void> write_torch_file(const std::filesystem::path& path,
-                              std::span<const TensorBytes> tensors) {
-  std::vector<TensorToPickle> to_pickle;
-  for (const auto& tensor : tensors) to_pickle.push_back({tensor.name, tensor.shape});
-  try {
-    caffe2::serialize::PyTorchStreamWriter writer(path.string());
-    const auto pickle = pickle_of(to_pickle);
-    writer.writeRecord("data.pkl", pickle.data(), pickle.size());
-    for (std::size_t i = 0; i < tensors.size(); ++i)
-      writer.writeRecord("data/" + std::to_string(i), tensors[i].bytes.data(),
-                         tensors[i].bytes.size());
-    writer.writeEndOfFile();
-  } catch (const std::exception& failure) {
-    return Error{.code = Code::internal, .message = cause_of(failure), .subject = path.string()};
-  }
-  return {};
-}
-
 }  // namespace tj::trainer

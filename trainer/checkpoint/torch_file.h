@@ -1,5 +1,5 @@
 // A file of torch.save with a dictionary of tensors (.pth, .pt): read without running anything
-// of it, and written. Includes torch.
+// of it. Includes torch. torch_archive.h writes them.
 // Source: pytorch/docs/source/notes/serialization.rst: a ZIP archive of data.pkl, data/<storage>.
 #pragma once
 #include <filesystem>
@@ -29,9 +29,5 @@ class TorchFile {
   std::shared_ptr<Archive> archive_;
   std::map<std::string, PickledTensor> tensors_;
 };
-
-/// float32 tensors, in their order, as torch.load(weights_only=True) reads them.
-Result<void> write_torch_file(const std::filesystem::path& path,
-                              std::span<const TensorBytes> tensors);
 
 }  // namespace tj::trainer

@@ -1,6 +1,6 @@
 #include "trainer/checkpoint/torch_pickle.h"
 
-#include <array>
+#include <algorithm>
 #include <bit>
 #include <cstdio>
 #include <cstring>
@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "contract/result.h"
 #include "trainer/values/flat_layout.h"
 
 namespace tj::trainer {
@@ -35,17 +36,26 @@ struct Value {
   PickledTensor tensor = {};
 };
 
-/// torch's classes of storages.
+struct StorageType {
+  std::string_view storage;  // torch's class
+  std::string_view dtype;
+};
+constexpr StorageType kStorageTypes[] = {{"FloatStorage", "F32"},     {"HalfStorage", "F16"},
+                                         {"BFloat16Storage", "BF16"}, {"DoubleStorage", "F64"},
+                                         {"LongStorage", "I64"},      {"IntStorage", "I32"},
+                                         {"ShortStorage", "I16"},     {"CharStorage", "I8"},
+                                         {"ByteStorage", "U8"},       {"BoolStorage", "BOOL"}};
+
 std::string dtype_of(const std::string& storage_class) {
-  static const std::map<std::string, std::string> kTypes = {
-      {"torch FloatStorage", "F32"},     {"torch HalfStorage", "F16"},
-      {"torch BFloat16Storage", "BF16"}, {"torch DoubleStorage", "F64"},
-      {"torch LongStorage", "I64"},      {"torch IntStorage", "I32"},
-      {"torch ShortStorage", "I16"},     {"torch CharStorage", "I8"},
-      {"torch ByteStorage", "U8"},       {"torch BoolStorage", "BOOL"}};
-  const auto found = kTypes.find(storage_class);
-  if (found == kTypes.end()) throw Wrong("has tensors of " + storage_class);
-  return found->second;
+  constexpr std::string_view kModule = "torch ";
+  const bool is_torchs = storage_class.starts_with(kModule);
+  const auto* const found =
+      is_torchs
+          ? std::ranges::find(kStorageTypes, std::string_view(storage_class).substr(kModule.size()),
+                              &StorageType::storage)
+          : std::end(kStorageTypes);
+  if (found == std::end(kStorageTypes)) throw Wrong("has tensors of " + storage_class);
+  return std::string(found->dtype);
 }
 
 class Machine {
@@ -346,14 +356,22 @@ Result<std::vector<PickledTensor>> tensors_in_pickle(std::string_view pickle) {
   }
 }
 
+std::optional<std::string> torch_storage(std::string_view dtype) {
+  const auto* const found = std::ranges::find(kStorageTypes, dtype, &StorageType::dtype);
+  if (found == std::end(kStorageTypes)) return std::nullopt;
+  return std::string(found->storage);
+}
+
 std::string pickle_of(std::span<const TensorToPickle> tensors) {
   Writer writer;
   writer.raw("\x80\x02");
   writer.global("collections", "OrderedDict").raw(")R(");
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const auto& [name, shape] = tensors[i];
+    const auto& [name, shape, dtype] = tensors[i];
+    const auto storage = torch_storage(dtype);
+    TJ_CHECK(storage, "a type that torch has: " + dtype);
     writer.text(name).global("torch._utils", "_rebuild_tensor_v2").raw("((");
-    writer.text("storage").global("torch", "FloatStorage").text(std::to_string(i)).text("cpu");
+    writer.text("storage").global("torch", storage->c_str()).text(std::to_string(i)).text("cpu");
     writer.integer(element_count(shape)).raw("tQ").integer(0);
     writer.tuple(shape).tuple(contiguous_stride(shape)).raw("\x89");
     writer.global("collections", "OrderedDict").raw(")RtR");

@@ -4,6 +4,7 @@
 // Sources: Python's Lib/pickletools.py; pytorch/torch/serialization.py and torch/_utils.py.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,11 +29,16 @@ struct PickledTensor {
 /// file has not.
 Result<std::vector<PickledTensor>> tensors_in_pickle(std::string_view pickle);
 
-/// The opposite, for contiguous tensors; storages are named "0", "1", ... in the order given.
-/// float32 only.
+/// torch's class of a storage of a type in the words of safetensors: "FloatStorage" of "F32". None:
+/// it has no such class.
+std::optional<std::string> torch_storage(std::string_view dtype);
+
+/// The opposite, for contiguous tensors, each with a storage of its own; these are named "0", "1",
+/// ... in the order given.
 struct TensorToPickle {
   std::string name;
   std::vector<std::int64_t> shape;
+  std::string dtype = "F32";  // one that torch_storage() knows
 };
 std::string pickle_of(std::span<const TensorToPickle> tensors);
 

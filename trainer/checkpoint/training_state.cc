@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <future>
+#include <string_view>
 #include <utility>
 
 #include "trainer/checkpoint/folder.h"
@@ -71,21 +72,27 @@ void append_slices(StateGroup& group, const NamedTensor& named, int own_rank,
   }
 }
 
-void check_is_plain(const NamedTensor& named) {
+/// What a checkpoint calls it.
+const char* dtype_of(const NamedTensor& named) {
   const auto& tensor = named.tensor;
-  TORCH_CHECK(!tensor.defined() || (tensor.is_contiguous() && tensor.scalar_type() == at::kFloat),
-              "a checkpoint holds plain float32 tensors; ", named.name, " is none");
+  if (!tensor.defined()) return kFloat32;
+  const auto type = tensor.scalar_type();
+  TORCH_CHECK(tensor.is_contiguous() && (type == at::kFloat || type == at::kByte),
+              "a checkpoint holds plain tensors of float32 or bytes; ", named.name, " is none");
+  return type == at::kByte ? kUint8 : kFloat32;
 }
 
 StateGroup group_of(const std::string& stem, const std::vector<NamedTensor>& tensors,
                     Communicator& communicator, DeviceToHost* copies) {
   StateGroup group{.stem = stem, .tensors = {}};
   for (const auto& named : tensors) {
-    check_is_plain(named);
+    const auto* const dtype = dtype_of(named);
     const auto& whole = named.parts.empty() ? named.tensor : named.whole;
     if (whole.defined()) {
-      group.tensors.push_back(
-          {.name = named.name, .shape = named.shape, .copy_to = copy_of(whole, copies)});
+      group.tensors.push_back({.name = named.name,
+                               .shape = named.shape,
+                               .copy_to = copy_of(whole, copies),
+                               .dtype = dtype});
     } else {
       group.tensors.push_back(in_parts(named, communicator, copies));
     }
@@ -97,7 +104,7 @@ StateGroup group_in_slices(const std::string& stem, const std::vector<NamedTenso
                            int own_rank, DeviceToHost* copies) {
   StateGroup group{.stem = stem, .tensors = {}};
   for (const auto& named : tensors) {
-    check_is_plain(named);
+    TORCH_CHECK(std::string_view(dtype_of(named)) == kFloat32, "slices are of float32");
     append_slices(group, named, own_rank, copies);
   }
   return group;
@@ -212,7 +219,10 @@ std::vector<StateGroup> state_groups(const StateTensors& state, Communicator& co
       all_write && is_sharded
           ? group_in_slices(kOptimizerStem, state.optimizer, communicator.rank(), copies)
           : group_of(kOptimizerStem, state.optimizer, communicator, copies)};
-  if (!state.ema.empty()) groups.push_back(group_of(kEmaStem, state.ema, communicator, copies));
+  const std::pair<const char*, const std::vector<NamedTensor>*> others[] = {
+      {kEmaStem, &state.ema}, {kTrainingStem, &state.training}, {kMemoryStem, &state.memory}};
+  for (const auto& [stem, tensors] : others)
+    if (!tensors->empty()) groups.push_back(group_of(stem, *tensors, communicator, copies));
   return groups;
 }
 
@@ -243,6 +253,36 @@ Result<void> fill(Communicator& communicator, const std::vector<NamedTensor>& te
     if (communicator.world_size() > 1) communicator.broadcast(shared, root);
   }
   return own.failure();
+}
+
+namespace {
+
+Result<void> read_bytes(const NamedTensor& named, const std::filesystem::path& file) {
+  const auto opened = SafetensorsFile::open(file);
+  if (!opened) return opened.error();
+  const auto* const stored = opened->find(named.name);
+  const bool fits = stored != nullptr && stored->dtype == kUint8 && stored->shape == named.shape;
+  if (!fits)
+    return Error{
+        .code = Code::invalid,
+        .message = "has no bytes " + shape_text(named.shape) + " of the name " + named.name,
+        .subject = file.filename().string()};
+  auto place = named.tensor;
+  place.copy_(
+      torch::from_blob(const_cast<std::byte*>(stored->bytes.data()), named.shape, at::kByte));
+  return {};
+}
+
+}  // namespace
+
+Result<void> fill_bytes(Communicator& communicator, const NamedTensor& named,
+                        const std::filesystem::path& file) {
+  const at::NoGradGuard no_grad;
+  Result<void> read;
+  if (communicator.rank() == 0) read = read_bytes(named, file);
+  auto shared = named.tensor;
+  if (communicator.world_size() > 1) communicator.broadcast(shared, 0);
+  return read;
 }
 
 }  // namespace tj::trainer

@@ -3,6 +3,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ namespace tj::trainer {
 
 struct NamedTensor {
   std::string name;
-  at::Tensor tensor;                // float32, contiguous; shares its memory with the run
+  at::Tensor tensor;                // contiguous; shares its memory with the run. float32, but in
+                                    // `memory` uint8
   std::vector<std::int64_t> shape;  // of the whole
   /// By rank, which elements of the whole `tensor` is, flat; it may be undefined where there are
   /// none. Empty: it is the whole, on all ranks.
@@ -30,6 +32,8 @@ struct StateTensors {
   std::vector<NamedTensor> model;      // with Hugging Face's names
   std::vector<NamedTensor> optimizer;  // moments: exp_avg.NAME, exp_avg_sq.NAME; read by us alone
   std::vector<NamedTensor> ema;        // with the names of the model; empty: none is kept
+  std::vector<NamedTensor> training;   // weights and buffers that only the training needs
+  std::vector<NamedTensor> memory;     // of bytes, whole on all ranks; at most one
 };
 
 /// Appends all of `tensors` under `prefix` + name; both lists are in the same order.
@@ -48,5 +52,10 @@ std::vector<StateGroup> state_groups(const StateTensors& state, Communicator& co
 /// this rank's `read`: the others don't know of it.
 Result<void> fill(Communicator& communicator, const std::vector<NamedTensor>& tensors,
                   const TensorReader& read, int readers);
+
+/// Collective. Fills a tensor of bytes on all ranks by what rank 0 reads from `file`. The failure
+/// of rank 0: the others don't know of it.
+Result<void> fill_bytes(Communicator& communicator, const NamedTensor& named,
+                        const std::filesystem::path& file);
 
 }  // namespace tj::trainer

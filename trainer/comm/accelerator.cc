@@ -1,5 +1,7 @@
 #include "trainer/comm/accelerator.h"
 
+#include "trainer/comm/nccl_words.h"
+
 namespace tj::trainer {
 namespace {
 
@@ -49,7 +51,7 @@ Result<Accelerator> find_accelerator(const AcceleratorRequest& request) {
   const int device = gpus == 1 ? 0 : request.local_rank;
   PluginText text, card;
   if (!(*plugin)->use_device(device, &text, &card))
-    return none(visible(gpus) + ", but it can't be used: " + text.bytes);
+    return none(visible(gpus) + ", but it can't be used: " + describe(nccl_words(text.bytes)));
   return Accelerator{.plugin = *plugin, .device = device, .text = text.bytes, .card = card.bytes};
 }
 

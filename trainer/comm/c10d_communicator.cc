@@ -13,6 +13,7 @@
 #include <limits>
 
 #include "trainer/comm/lost_peer.h"
+#include "trainer/comm/nccl_words.h"
 #include "trainer/comm/tree_all_reduce.h"
 #include "trainer/values/failure.h"
 
@@ -188,7 +189,9 @@ class C10dCommunicator final : public Communicator {
 
   void check_peers(const std::exception& failure) override {
     if (!means_lost_peer(failure)) return;
-    throw PeerLostError(peers_.describe_failure(cause_of(failure), options_.clock->seen()));
+    // Of NCCL's text all: its cause does not stand in the first line.
+    throw PeerLostError(peers_.describe_failure(
+        is_of_nccl(failure.what()) ? failure.what() : cause_of(failure), options_.clock->seen()));
   }
 
   void finish() noexcept override { peers_.part(); }
@@ -258,7 +261,7 @@ class C10dCommunicator final : public Communicator {
                             .timeout_ms = std::chrono::milliseconds(kCollectiveTimeout).count()};
     PluginText text;
     void* const backend = options_.accelerator.plugin->open_backend(&request, &text);
-    if (backend == nullptr) throw std::runtime_error(std::string("NCCL: ") + text.bytes);
+    if (backend == nullptr) throw NcclStartError(nccl_words(text.bytes));
     nccl_ = c10::intrusive_ptr<c10d::Backend>::reclaim(static_cast<c10d::Backend*>(backend));
     group_->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL, nccl_);
     options_.clock->follow_device([plugin = options_.accelerator.plugin, backend] {

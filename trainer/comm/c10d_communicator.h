@@ -24,7 +24,7 @@ struct C10dOptions {
 };
 
 /// All ranks call it together; each connects to each. All have a GPU, or none has. Throws what c10d
-/// throws, and std::runtime_error with NCCL's cause.
+/// throws, and NcclStartError.
 std::unique_ptr<Communicator> make_c10d_communicator(const c10::intrusive_ptr<c10d::Store>& store,
                                                      Peers peers, const C10dOptions& options);
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <string_view>
 
+#include "trainer/comm/nccl_words.h"
 #include "trainer/values/failure.h"
 
 namespace tj::trainer {
@@ -30,7 +31,8 @@ bool means_lost_peer(const std::exception& failure) {
   const auto says = [&](std::string_view words) { return cause.find(words) != std::string::npos; };
   // Gloo throws plain texts; all of them carry its source path.
   if (says("gloo/")) return true;
-  return is_a<c10::DistBackendError>(failure) && std::ranges::none_of(kOfThisRank, says);
+  if (!is_a<c10::DistBackendError>(failure) || std::ranges::any_of(kOfThisRank, says)) return false;
+  return !nccl_words(failure.what()).is_of_this_node;
 }
 
 }  // namespace tj::trainer

@@ -4,6 +4,7 @@
 
 #include <system_error>
 
+#include "trainer/process/missing_library.h"
 #include "trainer/process/program_folder.h"
 
 namespace tj::trainer {
@@ -14,6 +15,18 @@ namespace fs = std::filesystem;
 std::string why() {
   const char* const text = ::dlerror();
   return text == nullptr ? "no cause given" : text;
+}
+
+/// Of NVIDIA's libraries each has a folder of its own in PyTorch's wheel.
+std::string without_cuda(const NcclPlace& place, const std::string& cause) {
+  const auto missing = missing_library(cause);
+  if (missing && *missing != place.cuda_library) {
+    return place.cuda_library + " can't be loaded: " + *missing +
+           ", which it needs, is missing; the folders nvidia/*/lib of PyTorch " + place.libtorch +
+           " for CUDA must be in LD_LIBRARY_PATH, beside torch/lib";
+  }
+  return place.cuda_library + " can't be loaded (" + cause + "); the folder torch/lib of PyTorch " +
+         place.libtorch + " for CUDA must be in LD_LIBRARY_PATH";
 }
 
 Error not_found(std::string message) {
@@ -33,11 +46,8 @@ Result<const NcclPlugin*> load_nccl_plugin(const NcclPlace& place) {
   if (!fs::exists(place.plugin, unreadable))
     return not_found("libtrainer_nccl.so is missing: " + place.plugin.string());
   // First and for all: the plug-in takes its symbols from here.
-  if (::dlopen(place.cuda_library.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
-    return not_found(place.cuda_library + " can't be loaded (" + why() +
-                     "); the folder torch/lib of PyTorch " + place.libtorch +
-                     " for CUDA must be in LD_LIBRARY_PATH");
-  }
+  if (::dlopen(place.cuda_library.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr)
+    return not_found(without_cuda(place, why()));
   void* const library = ::dlopen(place.plugin.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return invalid(place.plugin.string() + " can't be loaded: " + why());
   using Factory = const NcclPlugin* (*)();

@@ -14,6 +14,7 @@
 #include "contract/launch_env.h"
 #include "contract/names.h"
 #include "contract/utf8.h"
+#include "trainer/comm/nccl_words.h"
 #include "trainer/process/process_state.h"
 #include "trainer/watch/judge.h"
 
@@ -45,8 +46,10 @@ bool has_ended(int pid) {
   return !state || *state == 'Z' || *state == 'X';
 }
 
-/// Gloo's text without its source line: ": Connection closed by peer [10.0.0.2]:40000".
+/// Gloo's text without its source line: ": Connection closed by peer [10.0.0.2]:40000"; of NCCL's
+/// the cause, and what to do.
 std::string network_text(const std::string& cause) {
+  if (is_of_nccl(cause)) return ": " + describe(nccl_words(cause));
   const auto source = cause.find("gloo/");
   const auto end = source == std::string::npos ? source : cause.find("] ", source);
   if (end == std::string::npos) return "";
@@ -96,10 +99,13 @@ std::string Peers::named(int rank) const {
 
 std::string Peers::describe_differences() const {
   const auto differing = [this](std::string Peer::*fact) {
-    std::string text;
+    std::string text, told;
     for (int rank = 0; rank < world_size_; ++rank) {
       const Peer& peer = peers_[static_cast<std::size_t>(rank)];
-      if (peer.*fact != peers_.front().*fact) text += (text.empty() ? "" : ", ") + named(rank);
+      if (peer.*fact == peers_.front().*fact) continue;
+      text += (text.empty() ? "" : ", ") + named(rank);
+      // Once is enough where all have the same cause.
+      if (fact == &Peer::device && peer.why != told) text += " (" + (told = peer.why) + ")";
     }
     return text;
   };
@@ -142,11 +148,14 @@ std::optional<int> Peers::find_lost(const std::string& cause) const {
     }
     std::this_thread::sleep_for(kPollEvery);
   } while (steady_clock::now() < end);
-  // Gloo's text ends in the peer's address, which is a rank's own where each has a pod.
+  // The text has the peer's address, which is a rank's own where each has a pod: in Gloo's
+  // brackets, or before NCCL's "<port>".
   int found = -1;
   for (int rank = 0; rank < world_size_; ++rank) {
     const auto& address = peers_[static_cast<std::size_t>(rank)].address;
-    if (rank == rank_ || cause.find("[" + address + "]") == std::string::npos) continue;
+    const bool is_named = cause.find("[" + address + "]") != std::string::npos ||
+                          cause.find(" " + address + "<") != std::string::npos;
+    if (rank == rank_ || !is_named) continue;
     found = found < 0 ? rank : world_size_;
   }
   if (found < 0 || found == world_size_) return std::nullopt;

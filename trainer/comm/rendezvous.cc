@@ -14,10 +14,12 @@
 
 #include "contract/names.h"
 #include "trainer/comm/c10d_communicator.h"
+#include "trainer/comm/nccl_words.h"
 #include "trainer/comm/roll_call.h"
 #include "trainer/network/master_link.h"
 #include "trainer/network/network.h"
 #include "trainer/network/network_facts.h"
+#include "trainer/network/remedies.h"
 #include "trainer/process/deadline_guard.h"
 #include "trainer/process/early_stop.h"
 #include "trainer/process/ending.h"
@@ -46,12 +48,12 @@ std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin
 class Meeting {
  public:
   Meeting(const ProcessEnv& env, const Accelerator& accelerator, const WatchRequest& watch,
-          milliseconds timeout)
+          const MeetingOptions& options)
       : env_(env),
         accelerator_(accelerator),
         watch_(watch),
-        timeout_(timeout),
-        deadline_(steady_clock::now() + timeout) {}
+        options_(options),
+        deadline_(steady_clock::now() + options.timeout) {}
 
   std::variant<Joined, Failure> hold() {
     const EarlyStopHandler handler([this](const Failure& failure) { tell_stop(failure); });
@@ -74,6 +76,11 @@ class Meeting {
       set_network_variables();
       watch_peers();
       return connect();
+    } catch (const NcclStartError& failure) {
+      return told(
+          {.exit_code = failure.is_of_this_node ? exit_code::kBadConfig : exit_code::kRendezvous,
+           .reason = "NcclFailed",
+           .message = named_self() + " can't start NCCL: " + failure.what()});
     } catch (const std::exception& failure) {
       const auto unmet_others =
           unmet("the others, master " + master_text() + ": " + cause_of(failure));
@@ -93,9 +100,11 @@ class Meeting {
   /// name may have led to another address, by another interface.
   std::optional<Failure> choose_interface() {
     const auto address = local_address_towards(master_, deadline_);
-    if (!address) return unmet("rank 0 at " + master_text() + ": " + address.error().message);
+    if (!address)
+      return unmet(with_remedy("rank 0 at " + master_text() + ": " + address.error().message));
     facts_ = network_facts(*address);
     network_ = choose_network(facts_, process_env);
+    if (options_.network_chosen) options_.network_chosen(collectives());
     return std::nullopt;
   }
 
@@ -137,8 +146,7 @@ class Meeting {
   Joined connect() {
     Joined joined;
     if (has_gpu()) joined.network = network_.rows;
-    joined.collectives = has_gpu() ? describe_collectives(network_)
-                                   : describe_collectives(network_, accelerator_.text);
+    joined.collectives = collectives();
     joined.communicator = make_c10d_communicator(store_, *std::move(peers_),
                                                  {.clock = &watch_.clock,
                                                   .rank = env_.rank,
@@ -147,6 +155,11 @@ class Meeting {
                                                   .interfaces = chosen_interfaces(process_env),
                                                   .accelerator = accelerator_});
     return joined;
+  }
+
+  std::string collectives() const {
+    return has_gpu() ? describe_collectives(network_)
+                     : describe_collectives(network_, accelerator_.text);
   }
 
   bool has_gpu() const { return accelerator_.plugin != nullptr; }
@@ -161,7 +174,8 @@ class Meeting {
   }
 
   Failure unmet(const std::string& whom) const {
-    const auto waited = std::chrono::duration<double>(steady_clock::now() - (deadline_ - timeout_));
+    const auto begun = deadline_ - options_.timeout;
+    const auto waited = std::chrono::duration<double>(steady_clock::now() - begun);
     char text[32];
     std::snprintf(text, sizeof text, "%.0f s", waited.count());
     return {.exit_code = exit_code::kRendezvous,
@@ -195,7 +209,8 @@ class Meeting {
             ? told(unmet("connections to the other ranks by " + network_.control +
                          ": all have come to rank 0, but not all can reach each other; every port "
                          "between the nodes must be open"))
-            : unmet("rank 0 at " + master_text() + ": it accepts connections but does not answer");
+            : unmet(with_remedy("rank 0 at " + master_text() +
+                                ": it accepts connections but does not answer"));
     ::_exit(end_with(failure, env_, {}));
   }
 
@@ -274,7 +289,7 @@ class Meeting {
       const bool is_over = steady_clock::now() >= deadline_;
       const std::string whom =
           "rank 0 at " + master_text() + ": " + (is_over && !told.empty() ? told : cause);
-      if (is_over) return unmet(whom);
+      if (is_over) return unmet(with_remedy(whom));
       if (cause != std::exchange(told, cause))
         say_error("trainer: " + self() + " waits for " + whom);
       std::this_thread::sleep_for(std::min(left(), kLookAgain));
@@ -361,7 +376,7 @@ class Meeting {
                           .reason = "RendezvousFailed",
                           .message = store_->get_to_str("gone")};
       } else if (steady_clock::now() >= deadline_) {
-        failure = unmet(absent_text(absent));
+        failure = unmet(with_remedy(absent_text(absent)));
       } else if (steady_clock::now() >= tell_at) {
         say_error("trainer: rank 0 waits for " + absent_text(absent));
         tell_pause = std::min(tell_pause * 2, kTellEach);
@@ -409,7 +424,7 @@ class Meeting {
   const ProcessEnv& env_;
   const Accelerator& accelerator_;
   const WatchRequest& watch_;
-  milliseconds timeout_;
+  const MeetingOptions& options_;
   Deadline deadline_;
   Endpoint master_{env_.master_addr, env_.master_port};
   StorePtr store_;
@@ -426,11 +441,13 @@ class Meeting {
 }  // namespace
 
 std::variant<Joined, Failure> rendezvous(const ProcessEnv& env, const Accelerator& accelerator,
-                                         const WatchRequest& watch, milliseconds timeout) {
-  if (env.world_size > 1) return Meeting(env, accelerator, watch, timeout).hold();
+                                         const WatchRequest& watch, const MeetingOptions& options) {
+  if (env.world_size > 1) return Meeting(env, accelerator, watch, options).hold();
   const auto alone = c10::make_intrusive<c10d::HashStore>();
+  const std::string collectives = "collectives: none, a single rank: " + accelerator.text;
+  if (options.network_chosen) options.network_chosen(collectives);
   return Joined{.communicator = make_single_communicator(),
-                .collectives = "collectives: none, a single rank: " + accelerator.text,
+                .collectives = collectives,
                 .network = {},
                 .watchdog = std::make_unique<Watchdog>(
                     env, watch, *alone,

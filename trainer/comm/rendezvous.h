@@ -2,6 +2,7 @@
 // before all have. Every wait has the one deadline, and its message says for whom it waited.
 #pragma once
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <variant>
@@ -23,10 +24,15 @@ struct Joined {
   std::unique_ptr<Watchdog> watchdog;
 };
 
+struct MeetingOptions {
+  std::chrono::milliseconds timeout;
+  /// Called once it is known what will carry the collectives, before the others are waited for.
+  std::function<void(const std::string& collectives)> network_chosen = {};
+};
+
 /// One rank alone needs no network. Sets the variables of choose_network() for NCCL. The clock of
 /// `watch` must outlive the communicator, whose collectives it hears of.
 std::variant<Joined, Failure> rendezvous(const ProcessEnv& env, const Accelerator& accelerator,
-                                         const WatchRequest& watch,
-                                         std::chrono::milliseconds timeout);
+                                         const WatchRequest& watch, const MeetingOptions& options);
 
 }  // namespace tj::trainer

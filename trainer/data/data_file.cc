@@ -36,8 +36,11 @@ Error read_error(const std::filesystem::path& path, int error_number) {
   const Code code = error_number == EACCES || error_number == EPERM ? Code::forbidden
                     : error_number == ENOENT                        ? Code::not_found
                                                                     : Code::invalid;
+  const std::string right = code == Code::forbidden ? "; user " + std::to_string(::geteuid()) +
+                                                          " needs the right to read it"
+                                                    : "";
   return {.code = code,
-          .message = std::string("can't be read: ") + std::strerror(error_number),
+          .message = std::string("can't be read: ") + std::strerror(error_number) + right,
           .subject = path.string()};
 }
 

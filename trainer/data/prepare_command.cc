@@ -7,6 +7,7 @@
 
 #include "contract/utf8.h"
 #include "trainer/data/prepare.h"
+#include "trainer/data/prepare_video_command.h"
 #include "trainer/launch/host.h"
 #include "trainer/process/last_words.h"
 #include "trainer/process/stop_request.h"
@@ -89,10 +90,13 @@ void print_end(const PrepareOptions& options, const PrepareEnd& end) {
 }  // namespace
 
 int run_prepare(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments.front() == "video")
+    return run_prepare_video({arguments.begin() + 1, arguments.end()});
   CLI::App app("Turns text into tokens to train from; started again it goes on where it was.",
                "trainer prepare");
   PrepareOptions options;
   define(app, options);
+  app.footer("Videos have a command of their own: trainer prepare video.");
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {

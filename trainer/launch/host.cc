@@ -9,12 +9,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trainer/process/unique_fd.h"
 
@@ -28,21 +30,39 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(" \t") - first + 1));
 }
 
-int count_device_list(const std::string& list) {
-  int count = 0;
+/// The entries of CUDA_VISIBLE_DEVICES.
+std::vector<std::string> listed_devices(const std::string& list) {
+  std::vector<std::string> devices;
   std::istringstream entries(list);
   for (std::string entry; std::getline(entries, entry, ',');) {
-    const std::string device = trimmed(entry);
+    std::string device = trimmed(entry);
     if (device.empty() || device == "-1" || device == "NoDevFiles") break;
-    ++count;
+    devices.push_back(std::move(device));
   }
-  return count;
+  return devices;
 }
 
 bool is_gpu_node(const std::string& name) {
   constexpr std::string_view kPrefix = "nvidia";
   return name.size() > kPrefix.size() && name.starts_with(kPrefix) &&
          name.find_first_not_of("0123456789", kPrefix.size()) == std::string::npos;
+}
+
+int device_nodes(const fs::path& dev) {
+  std::error_code unreadable;
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator(dev, unreadable)) {
+    if (is_gpu_node(entry.path().filename().string())) ++count;
+  }
+  return count;
+}
+
+/// False for what is no index, such as the name of a card, of which nothing is known here.
+bool is_index_beyond(const std::string& device, int gpus) {
+  if (device.find_first_not_of("0123456789") != std::string::npos) return false;
+  int index = 0;
+  const auto read = std::from_chars(device.data(), device.data() + device.size(), index);
+  return read.ec != std::errc() || index >= gpus;
 }
 
 /// quota and period in microseconds; absent when the group has no limit or no such file.
@@ -66,13 +86,27 @@ std::optional<double> cores_of_group(const fs::path& group) {
 }  // namespace
 
 int visible_gpus(const EnvLookup& lookup, const fs::path& dev) {
-  if (const auto list = lookup("CUDA_VISIBLE_DEVICES")) return count_device_list(*list);
-  std::error_code unreadable;
-  int count = 0;
-  for (const auto& entry : fs::directory_iterator(dev, unreadable)) {
-    if (is_gpu_node(entry.path().filename().string())) ++count;
-  }
-  return count;
+  if (const auto list = lookup("CUDA_VISIBLE_DEVICES"))
+    return static_cast<int>(listed_devices(*list).size());
+  return device_nodes(dev);
+}
+
+Result<void> check_visible_gpus(const EnvLookup& lookup, const fs::path& dev) {
+  const auto list = lookup("CUDA_VISIBLE_DEVICES");
+  const int gpus = device_nodes(dev);
+  if (!list || gpus == 0) return {};
+  const auto devices = listed_devices(*list);
+  const auto beyond = std::ranges::find_if(
+      devices, [gpus](const std::string& device) { return is_index_beyond(device, gpus); });
+  if (beyond == devices.end()) return {};
+  const std::string right = gpus == 1 ? "0, the only GPU here"
+                                      : "of indices from 0 to " + std::to_string(gpus - 1) +
+                                            ", as " + std::to_string(gpus) + " GPUs are here";
+  return Error{.code = Code::invalid,
+               .message = "is \"" + *list + "\", and there is no GPU " + *beyond +
+                          " (CUDA: invalid device ordinal); it must be " + right +
+                          ", or not be set",
+               .subject = "CUDA_VISIBLE_DEVICES"};
 }
 
 std::optional<int> quota_cores(const CgroupFiles& files) {

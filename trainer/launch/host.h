@@ -14,6 +14,10 @@ namespace tj::trainer {
 /// first -1), else the device nodes nvidia0, nvidia1, ... in `dev`.
 int visible_gpus(const EnvLookup& lookup, const std::filesystem::path& dev = "/dev");
 
+/// Fails with Code::invalid where CUDA_VISIBLE_DEVICES has an index of no GPU of this machine, by
+/// the device nodes in `dev`; where there are none, nothing is known.
+Result<void> check_visible_gpus(const EnvLookup& lookup, const std::filesystem::path& dev = "/dev");
+
 /// Whole cores of the tightest CPU quota above this process (cgroup v1 and v2), at least 1; absent
 /// without a quota.
 std::optional<int> quota_cores(const CgroupFiles& files = {});

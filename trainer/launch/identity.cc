@@ -7,6 +7,7 @@
 #include "contract/utf8.h"
 #include "trainer/launch/conventions.h"
 #include "trainer/launch/slurm.h"
+#include "trainer/values/process_env.h"
 
 namespace tj::trainer {
 namespace {
@@ -107,6 +108,13 @@ bool may_count_processes(const IdentityRequest& request, const EnvReader& env, c
          world_size % gpus == 0;
 }
 
+/// By what it is told itself, or by what its launcher was told.
+bool is_on_platform(const EnvReader& env, const Identity& id) {
+  const bool is_launched = id.convention == Convention::processes && env.has(kEnvOnPlatform);
+  const bool is_of_operator = env.has(names::kEnvJobUid) || env.has(names::kEnvJobName);
+  return !is_of_operator && (id.convention == Convention::workers || is_launched);
+}
+
 void require_countable(EnvReader& env, const Identity& id) {
   if (env.error() || id.worker_count.value <= INT_MAX / id.nproc.value) return;
   env.refuse(id.worker_count.origin, "is " + std::to_string(id.worker_count.value) + "; with " +
@@ -173,6 +181,7 @@ Result<Identity> identify(const IdentityRequest& request) {
   require_countable(env, id);
   if (env.error()) return *env.error();
   id.is_ambiguous = may_count_processes(request, env, id);
+  id.is_on_platform = is_on_platform(env, id);
   return id;
 }
 

@@ -89,6 +89,9 @@ struct Identity {
   // WORLD_SIZE is taken to count workers, but could count processes as well: only it and RANK are
   // set, and it could fill whole nodes with their GPUs. A launcher asks the others (statements.h).
   bool is_ambiguous = false;
+  // A platform runs the same script on each node and sets WORLD_SIZE and RANK; there is no operator
+  // of ours.
+  bool is_on_platform = false;
   Fact<int> worker_count;
   Fact<int> worker_index;
   Fact<int> nproc;  // processes on each worker

@@ -30,6 +30,7 @@ constexpr std::chrono::milliseconds kNameServerMax{2000};  // `env --explain` wa
 Result<LaunchPlan> plan_on_this_host(const IdentityOptions& options) {
   const auto port = free_port();
   if (!port) return port.error();
+  if (const auto named = check_visible_gpus(process_env); !named) return named.error();
   WorkerHost host = this_host();
   host.free_port = *port;
   return plan_launch(process_env, options, host);

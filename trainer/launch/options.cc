@@ -10,11 +10,12 @@
 
 #include "contract/launch_env.h"
 #include "contract/names.h"
+#include "trainer/launch/engine_commands.h"
 
 namespace tj::trainer {
 namespace {
 
-constexpr std::string_view kHelp = R"(trainer: the entrypoint of a training worker
+constexpr std::string_view kHelpBegin = R"(trainer: the entrypoint of a training worker
 
   trainer launch [FLAGS] -- COMMAND...
       turns this worker into one process per GPU (one on a CPU), each with torchrun's variables
@@ -24,9 +25,12 @@ constexpr std::string_view kHelp = R"(trainer: the entrypoint of a training work
       looks, on all workers together, whether a training could begin: network, disk, memory, NCCL
   trainer prepare --input PATH... --output FOLDER ARGUMENTS...
       turns text into tokens to train from; `trainer prepare --help` lists the arguments
-  trainer train ARGUMENTS...
-      trains; `trainer train --help` lists the arguments
-  trainer --version
+  trainer prepare video --input FOLDER ARGUMENTS...
+      looks through videos once, so that training need not; `--help` lists the arguments
+  trainer export --from PATH --to FILE [--weights raw|ema]
+      writes the weights of a checkpoint as one .pth or .safetensors file
+)";
+constexpr std::string_view kHelpEnd = R"(  trainer --version
   trainer --help
 
 Examples
@@ -343,25 +347,44 @@ Result<CommandLine> parse_check(std::span<const std::string> words) {
   return parse_flags(command, words, options);
 }
 
+std::string help_text() {
+  std::string text(kHelpBegin);
+  for (const auto& command : kEngineCommands) {
+    const std::string name = "trainer " + std::string(command.name);
+    text += "  " + name + " ARGUMENTS...\n      " + std::string(command.does) + "; `" + name +
+            " --help` lists the arguments\n";
+  }
+  return text.append(kHelpEnd);
+}
+
+/// "launch, env, check, prepare, export, train, encode or decode"
+std::string command_names() {
+  std::string names = "launch, env, check, prepare, export";
+  for (const auto& command : kEngineCommands) {
+    const bool is_last = &command == &kEngineCommands[std::size(kEngineCommands) - 1];
+    names.append(is_last ? " or " : ", ").append(command.name);
+  }
+  return names;
+}
+
 }  // namespace
 
 Result<CommandLine> parse_command_line(std::span<const std::string> arguments,
                                        std::string_view version) {
-  if (arguments.empty())
-    return usage("trainer", "no command; it must be launch, env, check, prepare or train");
+  if (arguments.empty()) return usage("trainer", "no command; it must be " + command_names());
   const std::string& command = arguments[0];
   const auto rest = arguments.subspan(1);
   if (command == "launch") return parse_launch(rest);
   if (command == "env") return parse_env(rest);
   if (command == "check") return parse_check(rest);
   if (command == "prepare") return CommandLine(PrepareArguments{{rest.begin(), rest.end()}});
-  if (command == "train") return CommandLine(TrainOptions{{rest.begin(), rest.end()}});
-  if (command == "--help" || command == "-h") return CommandLine(ShowText{std::string(kHelp)});
+  if (command == "export") return CommandLine(ExportArguments{{rest.begin(), rest.end()}});
+  if (is_engine_command(command))
+    return CommandLine(EngineOptions{command, {rest.begin(), rest.end()}});
+  if (command == "--help" || command == "-h") return CommandLine(ShowText{help_text()});
   if (command == "--version")
     return CommandLine(ShowText{"trainer " + std::string(version) + "\n"});
-  return usage(
-      "trainer",
-      "\"" + command + "\" is not a command; it must be launch, env, check, prepare or train");
+  return usage("trainer", "\"" + command + "\" is not a command; it must be " + command_names());
 }
 
 }  // namespace tj::trainer

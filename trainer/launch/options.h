@@ -48,9 +48,10 @@ struct CheckOptions {
   bool operator==(const CheckOptions&) const = default;
 };
 
-struct TrainOptions {
+struct EngineOptions {
+  std::string command;                 // of engine_commands.h
   std::vector<std::string> arguments;  // for trainer-engine, untouched
-  bool operator==(const TrainOptions&) const = default;
+  bool operator==(const EngineOptions&) const = default;
 };
 
 struct PrepareArguments {
@@ -58,13 +59,18 @@ struct PrepareArguments {
   bool operator==(const PrepareArguments&) const = default;
 };
 
+struct ExportArguments {
+  std::vector<std::string> arguments;  // for run_export(), untouched
+  bool operator==(const ExportArguments&) const = default;
+};
+
 struct ShowText {
   std::string text;  // --help, --version
   bool operator==(const ShowText&) const = default;
 };
 
-using CommandLine =
-    std::variant<LaunchOptions, EnvOptions, CheckOptions, PrepareArguments, TrainOptions, ShowText>;
+using CommandLine = std::variant<LaunchOptions, EnvOptions, CheckOptions, PrepareArguments,
+                                 ExportArguments, EngineOptions, ShowText>;
 
 /// `arguments` without the program's name. Fails with Code::invalid.
 Result<CommandLine> parse_command_line(std::span<const std::string> arguments,

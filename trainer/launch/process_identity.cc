@@ -19,7 +19,8 @@ ProcessEnv process_of(const Identity& id, int local_rank) {
           .job_uid = id.job_uid.value,
           .attempt = id.attempt.value,
           .node_name = id.node_name.value,
-          .origin = std::string(source_of(id.convention))};
+          .origin = std::string(source_of(id.convention)),
+          .is_on_platform = id.is_on_platform};
 }
 
 }  // namespace tj::trainer

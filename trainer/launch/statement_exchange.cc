@@ -269,7 +269,9 @@ Result<WorldDecision> exchange_statements(const StatementRequest& request) {
   return Error{.code = Code::timeout,
                .message = "may count workers or processes, and nobody answers at " +
                           request.master.host + ":" + std::to_string(request.master.port) +
-                          ", where the launcher of rank 0 should be",
+                          ", where the launcher of rank 0 should be: that port must be open "
+                          "between the nodes, or --convention workers or processes says what it "
+                          "counts",
                .subject = "WORLD_SIZE"};
 }
 

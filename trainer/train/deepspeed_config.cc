@@ -5,13 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "trainer/process/durable_file.h"
-#include "trainer/values/settings.h"
-
 namespace tj::trainer {
 namespace {
 using nlohmann::ordered_json;
-constexpr std::int64_t kFileBytesMax = 1 << 20;
 constexpr int kDepthMax = 32;          // the keys that are known need four
 constexpr int kCountMax = 10'000'000;  // two of them times the ranks hold in 64 bits
 
@@ -234,19 +230,6 @@ class Reader {
   std::optional<Error> error_;
 };
 
-/// "1e-3" and "0.001" are the same.
-bool is_same(const std::string& one, const std::string& other) {
-  const auto number = [](const std::string& text) -> std::optional<double> {
-    double value = 0;
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (failure != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return value;
-  };
-  const auto left = number(one);
-  const auto right = number(other);
-  return left && right ? *left == *right : one == other;
-}
-
 }  // namespace
 
 Result<DeepSpeedConfig> deepspeed_config_from(std::string_view text, int world_size) {
@@ -265,11 +248,23 @@ Result<DeepSpeedConfig> deepspeed_config_from(std::string_view text, int world_s
   return std::move(reader.config);
 }
 
+bool is_same_value(const std::string& one, const std::string& other) {
+  const auto number = [](const std::string& text) -> std::optional<double> {
+    double value = 0;
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (failure != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    return value;
+  };
+  const auto left = number(one);
+  const auto right = number(other);
+  return left && right ? *left == *right : one == other;
+}
+
 Result<Flags> with_deepspeed(const Flags& given, const DeepSpeedConfig& config) {
   Flags all = given;
   for (const auto& [name, value] : config.flags) {
     const auto [known, is_new] = all.emplace(name, value);
-    if (is_new || is_same(known->second, value)) continue;
+    if (is_new || is_same_value(known->second, value)) continue;
     return Error{.code = Code::invalid,
                  .message = "is \"" + known->second + "\"; the file of --deepspeed says " + value +
                             ", and one of the two must go",
@@ -283,28 +278,6 @@ std::vector<std::string> deepspeed_lines(const DeepSpeedConfig& config) {
   for (const auto& key : config.keys)
     lines.push_back("deepspeed: " + key.key + " " + key.value + " | " + key.outcome);
   return lines;
-}
-
-Result<ChosenFlags> choose_flags(const Flags& given, int world_size) {
-  ChosenFlags chosen{.flags = given, .of_file = {}, .notes = {}};
-  const auto path = given.find("--deepspeed");
-  if (path == given.end()) return chosen;
-  const auto text = read_small_file(path->second, kFileBytesMax);
-  if (!text) return wrong(path->second, describe(text.error()));
-  const auto config = deepspeed_config_from(*text, world_size);
-  if (!config) return config.error();
-  auto all = with_deepspeed(given, *config);
-  if (!all) return all.error();
-  chosen.flags = std::move(*all);
-  for (const auto& flag : config->flags)
-    if (!given.contains(flag.first)) chosen.of_file.insert(flag);
-  chosen.notes = deepspeed_lines(*config);
-  return chosen;
-}
-
-void name_origin(std::vector<Setting>& settings, const Flags& of_file) {
-  for (auto& row : settings)
-    if (of_file.contains("--" + row.name)) row.origin = "deepspeed";
 }
 
 }  // namespace tj::trainer

@@ -8,21 +8,21 @@
 #include <vector>
 
 #include "contract/result.h"
-#include "trainer/values/settings.h"
 #include "trainer/workload/flag.h"
 
 namespace tj::trainer {
 
-struct DeepSpeedKey {
+/// A key of a person's configuration file, of whatever program.
+struct ConfigKey {
   std::string key;  // "zero_optimization.stage"
   std::string value;
   std::string outcome;  // "--zero 3", "not honoured: ..."
-  bool operator==(const DeepSpeedKey&) const = default;
+  bool operator==(const ConfigKey&) const = default;
 };
 
 struct DeepSpeedConfig {
-  Flags flags;                     // what the file sets
-  std::vector<DeepSpeedKey> keys;  // all of the file, in its order
+  Flags flags;                  // what the file sets
+  std::vector<ConfigKey> keys;  // all of the file, in its order
 };
 
 /// Fails with Code::invalid when the text is no JSON object, a value is of the wrong kind, or the
@@ -33,20 +33,10 @@ Result<DeepSpeedConfig> deepspeed_config_from(std::string_view text, int world_s
 /// where they contradict each other.
 Result<Flags> with_deepspeed(const Flags& given, const DeepSpeedConfig& config);
 
+/// "1e-3" and "0.001" are the same value of a flag.
+bool is_same_value(const std::string& one, const std::string& other);
+
 /// One line for each key: "deepspeed: KEY VALUE | OUTCOME".
 std::vector<std::string> deepspeed_lines(const DeepSpeedConfig& config);
-
-/// What the command line asks for, with the file of --deepspeed where it names one.
-struct ChosenFlags {
-  Flags flags;
-  Flags of_file;                   // those that the file alone has set
-  std::vector<std::string> notes;  // about the file
-};
-
-/// Reads the file, if there is one. Fails as the functions above, and when it can't be read.
-Result<ChosenFlags> choose_flags(const Flags& given, int world_size);
-
-/// The table says of rows that the file has set: "deepspeed".
-void name_origin(std::vector<Setting>& settings, const Flags& of_file);
 
 }  // namespace tj::trainer

@@ -15,20 +15,24 @@
 #include "trainer/checkpoint/folder.h"
 #include "trainer/comm/accelerator.h"
 #include "trainer/comm/agreement.h"
+#include "trainer/comm/nccl_words.h"
 #include "trainer/comm/rendezvous.h"
 #include "trainer/launch/host.h"
 #include "trainer/launch/process_identity.h"
 #include "trainer/process/early_stop.h"
 #include "trainer/process/ending.h"
+#include "trainer/process/heap.h"
 #include "trainer/process/last_words.h"
 #include "trainer/process/lines.h"
 #include "trainer/process/stop_request.h"
 #include "trainer/report/progress.h"
-#include "trainer/train/deepspeed_config.h"
+#include "trainer/train/chosen_flags.h"
+#include "trainer/train/cudnn.h"
 #include "trainer/train/flags.h"
 #include "trainer/train/loop.h"
 #include "trainer/train/plugin_kernels.h"
 #include "trainer/train/report_options.h"
+#include "trainer/train/start_phases.h"
 #include "trainer/train/start_table.h"
 #include "trainer/workload/attention.h"
 #include "trainer/workload/autocast.h"
@@ -123,10 +127,15 @@ std::vector<Setting> place_settings(const TrainPlan& plan, const Accelerator& ac
       {"computes on",
        accelerator.gpu() ? "cuda:" + std::to_string(accelerator.device) : std::string("cpu"),
        accelerator.gpu() ? accelerator.text : "computed"}};
-  if (accelerator.gpu())
+  if (accelerator.gpu()) {
     rows.push_back({"attention by",
                     attention_backend(device_of(accelerator.gpu()), type_of(plan.precision)),
                     "computed: torch's choice for " + std::string(to_string(plan.precision))});
+    const bool repeats = plan.repeats_convolutions;
+    rows.push_back({"convolutions by",
+                    repeats ? "cuDNN, adding in one order" : "the fastest that cuDNN finds",
+                    repeats ? "flag" : "default"});
+  }
   rows.insert(rows.end(), joined.network.begin(), joined.network.end());
   return rows;
 }
@@ -142,6 +151,8 @@ std::string join_line(const ProcessEnv& env, double seconds) {
 }
 
 Result<Accelerator> accelerator_for(const TrainPlan& plan, const ProcessEnv& env) {
+  const bool needs_gpu = plan.device != DeviceChoice::cpu;
+  if (const auto named = check_visible_gpus(process_env); !named && needs_gpu) return named.error();
   return find_accelerator({.choice = plan.device,
                            .visible_gpus = visible_gpus(process_env),
                            .local_rank = env.local_rank,
@@ -151,10 +162,14 @@ Result<Accelerator> accelerator_for(const TrainPlan& plan, const ProcessEnv& env
 
 /// What a library threw.
 Failure thrown(const std::exception& exception, const TrainPlan& plan) {
-  const std::string what = cause_of(exception);
+  const bool is_nccl = is_of_nccl(exception.what());
+  const auto words = nccl_words(exception.what());
+  const std::string what = is_nccl ? describe(words) : cause_of(exception);
   const bool is_memory = dynamic_cast<const std::bad_alloc*>(&exception) != nullptr ||
                          what.find("can't allocate memory") != std::string::npos ||
                          what.find("out of memory") != std::string::npos;
+  if (is_nccl && words.is_of_this_node)
+    return {.exit_code = exit_code::kBadConfig, .reason = "NcclFailed", .message = what};
   if (!is_memory) return {.message = what};
   return {.reason = "OutOfMemory",
           .message = "out of memory with --accumulation " + std::to_string(plan.accumulation) +
@@ -207,10 +222,14 @@ LoopEnd train_joined(const JoinedRun& run) {
   }
 }
 
-/// What NCCL's variables do that their user may not expect; without a GPU nothing reads them.
+/// What NCCL's variables do that their user may not expect; without a GPU nobody reads them, and
+/// only who hopes for another time limit hears what gives one. Once on each node.
 void lint_variables(const Accelerator& accelerator, const ProcessEnv& env) {
-  if (!accelerator.gpu() || env.local_rank != 0) return;
-  for (const auto& line : lint_lines(process_variables(), lint_facts())) say_error(line);
+  if (env.local_rank != 0) return;
+  const auto variables = process_variables();
+  const auto lines =
+      accelerator.gpu() ? lint_lines(variables, lint_facts()) : timeout_lines(variables);
+  for (const auto& line : lines) say_error(line);
 }
 
 /// The operator's last look may have been seconds ago: the last step is told by the last words.
@@ -237,11 +256,22 @@ Prepared prepare(TrainPlan& plan, Workload& workload, const ProcessEnv& env) {
   const auto settled = settle_device(plan, prepared.accelerator);
   lint_variables(prepared.accelerator, env);
   use_kernels_of(prepared.accelerator);
+  set_up_cudnn(plan.repeats_convolutions);
   prepared.threads = choose_threads(plan, env);
   prepared.inputs = open_inputs(plan, workload, env);
   if (!found) prepared.inputs.failure = bad_config(found.error());
   if (!settled) prepared.inputs.failure = bad_config(settled.error());
   return prepared;
+}
+
+EnvironmentWords environment_words(const Prepared& prepared) {
+  const auto& [accelerator, threads, inputs] = prepared;
+  const std::string place =
+      accelerator.gpu() ? "cuda:" + std::to_string(accelerator.device) : "the CPU";
+  return {.device = place + " (" + accelerator.text + ")",
+          .libtorch = TORCH_VERSION,
+          .data = inputs.data ? inputs.data->description() : "none",
+          .failure = inputs.failure ? inputs.failure->message : ""};
 }
 
 /// The ranks that have met. Where they can't, the process ends.
@@ -250,8 +280,15 @@ Joined meet(const TrainPlan& plan, const ProcessEnv& env, const Prepared& prepar
   const auto begun = steady_clock::now();
   const auto& own_failure = prepared.inputs.failure;
   const milliseconds patience = plan.rendezvous_timeout;
-  auto met = rendezvous(env, prepared.accelerator, watch,
-                        own_failure ? std::min(patience, kRendezvousAfterFailure) : patience);
+  MeetingOptions options{.timeout =
+                             own_failure ? std::min(patience, kRendezvousAfterFailure) : patience};
+  const bool has_phases = says_phases(plan, env);
+  if (has_phases) {
+    options.network_chosen = [&](const std::string& collectives) {
+      say(other_phase_lines(plan, env, collectives, environment_words(prepared)));
+    };
+  }
+  auto met = rendezvous(env, prepared.accelerator, watch, options);
   if (const auto* const unmet = std::get_if<Failure>(&met)) {
     const Failure failure = own_failure.value_or(*unmet);
     end_process(failure.exit_code, [&] { end_with(failure, env, {}); });
@@ -259,7 +296,7 @@ Joined meet(const TrainPlan& plan, const ProcessEnv& env, const Prepared& prepar
   catch_stop_signals();  // from here on a rank that stops tells the others
   auto& joined = std::get<Joined>(met);
   say(join_line(env, duration<double>(steady_clock::now() - begun).count()));
-  if (env.rank == 0) say(joined.collectives);
+  if (env.rank == 0 && !has_phases) say(joined.collectives);
   return std::move(joined);
 }
 
@@ -282,6 +319,10 @@ Joined meet(const TrainPlan& plan, const ProcessEnv& env, const Prepared& prepar
 }
 
 [[noreturn]] void run(TrainPlan& plan, Workload& workload, const ProcessEnv& env) {
+  if (says_phases(plan, env)) {
+    say(first_phase_lines(env, {.count = visible_gpus(process_env),
+                                .visible_devices = process_env("CUDA_VISIBLE_DEVICES")}));
+  }
   const Prepared prepared = prepare(plan, workload, env);
   PhaseClock clock;
   Reporter reporter(report_options(plan, workload), env, clock);
@@ -301,16 +342,6 @@ Joined meet(const TrainPlan& plan, const ProcessEnv& env, const Prepared& prepar
                                     .clock = clock,
                                     .reporter = reporter});
   end_run(end, env, joined, clock, reporter);
-}
-
-/// Each step asks for the same large blocks again. As the allocator comes they go back to the
-/// kernel each time, which then fills them with zeros page by page: nearly half of the time of a
-/// small model.
-void keep_freed_memory() {
-  constexpr int kTopPadBytes = 64 << 20;
-  ::mallopt(M_MMAP_MAX, 0);
-  ::mallopt(M_TRIM_THRESHOLD, -1);  // never
-  ::mallopt(M_TOP_PAD, kTopPadBytes);
 }
 
 /// What the command line says, before anything is looked at.
@@ -371,13 +402,14 @@ int run_engine(int argc, const char* const* argv, Registry registry) {
   if (!found) return end_with(bad_config(found.error()), env, {});
   env = *found;
   introduce_for_stop(env);
-  const auto chosen = choose_flags(parsed.flags, env.world_size);
+  const auto chosen = choose_flags(parsed.flags, env);
   if (!chosen) return end_with(bad_config(chosen.error()), env, {});
   auto configured = configure(choice, chosen->flags, env.world_size);
   if (const auto* const failure = std::get_if<Failure>(&configured))
     return end_with(*failure, env, {});
   auto& [workload, plan] = std::get<Configured>(configured);
-  name_origin(plan.settings, chosen->of_file);
+  name_origin(plan.settings, chosen->origins);
+  settle_log_style(plan, env);
   plan.notes = chosen->notes;
   try {
     run(plan, *workload, env);

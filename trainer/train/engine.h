@@ -14,7 +14,8 @@ int run_engine(int argc, const char* const* argv, Registry registry);
 int describe_data(int argc, const char* const* argv, Registry registry);
 
 /// The program itself, by its first argument: "train", which may be missing, what `trainer train`
-/// becomes; "check", the part of `trainer check` that needs the other ranks; "describe-data".
+/// becomes; "check", the part of `trainer check` that needs the other ranks; "describe-data"; or
+/// the name of a workload's command (command.h).
 [[noreturn]] void engine_main(int argc, const char* const* argv, Registry registry);
 
 }  // namespace tj::trainer

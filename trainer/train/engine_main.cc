@@ -6,6 +6,7 @@
 
 #include "contract/launch_env.h"
 #include "trainer/check/engine_part.h"
+#include "trainer/train/command.h"
 #include "trainer/train/engine.h"
 
 namespace tj::trainer {
@@ -26,6 +27,7 @@ void engine_main(int argc, const char* const* argv, Registry registry) {
   // be slow. A run that met its other ranks has ended in end_process() already.
   if (command == "check") ::_exit(run_check_engine());
   if (command == "describe-data") ::_exit(describe_data(argc - 1, argv + 1, registry));
+  if (is_workload_command(registry, command)) ::_exit(run_command(argc - 1, argv + 1, registry));
   const int skipped = command == "train" ? 1 : 0;
   ::_exit(run_engine(argc - skipped, argv + skipped, registry));
 }

@@ -16,6 +16,12 @@ std::int64_t batches_of(const TrainPlan& plan, const SampleSource& source) {
   return std::clamp<std::int64_t>(plan.eval_batches, 1, std::max<std::int64_t>(1, whole));
 }
 
+std::vector<Metric> metrics_of_evaluations(const Workload& workload) {
+  auto metrics = workload.metrics();
+  std::erase_if(metrics, [](const Metric& metric) { return metric.is_of_training; });
+  return metrics;
+}
+
 }  // namespace
 
 std::optional<EvalReport> evaluate(const EvaluationInputs& inputs, std::int64_t step) {
@@ -42,7 +48,7 @@ std::optional<EvalReport> evaluate(const EvaluationInputs& inputs, std::int64_t 
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begun;
   return EvalReport{.step = step,
                     .loss = sums.loss / weight,
-                    .metrics = metric_values(inputs.workload.metrics(), sums, weight),
+                    .metrics = metric_values(metrics_of_evaluations(inputs.workload), sums, weight),
                     .counted = inputs.workload.words().counted,
                     .weight = static_cast<std::int64_t>(weight),
                     .seconds = taken.count(),

@@ -1,6 +1,7 @@
 #include "trainer/train/flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
@@ -39,9 +40,17 @@ constexpr Flag kFlags[] = {
     {.name = "--device",
      .help = "cpu; cuda: a GPU for each process, or no run; auto: where one can be used (auto)"},
     {.name = "--precision", .help = "of matrix products: fp32, bf16 or fp16 (fp32; bf16 on a GPU)"},
+    {.name = "--repeatable-convolutions",
+     .help = "on a GPU: the same bits each time, by algorithms of cuDNN that add in one order, not "
+             "by the fastest that it finds",
+     .is_switch = true},
     {.name = "--recompute",
      .help = "keep each layer's input only and run it again in backward: less memory, more time",
      .is_switch = true},
+    {.name = "--config",
+     .help = "batch, passes, learning rate and threads by the number of GPUs: auto, none, the name "
+             "of one, or a configuration file of accelerate, FILE.yaml, of which it is said what "
+             "becomes of each key; auto where the model has some (none)"},
     {.name = "--deepspeed",
      .help = "a DeepSpeed configuration file (JSON); it is said what becomes of each key"},
     {.name = "--zero",
@@ -90,15 +99,35 @@ constexpr Flag kFlags[] = {
     {.name = "--rendezvous-timeout-seconds", .help = "how long ranks wait for each other (300)"},
 };
 
-/// "gpt2-nano, gpt2-tiny or gpt2-small (default gpt2-nano)"
-std::string model_help(Registry registry) {
-  std::vector<std::string> names;
-  for (const auto& entry : registry)
-    for (const auto& preset : entry.presets) names.emplace_back(preset.name);
+/// Of all commands of workloads.
+constexpr Flag kCommandFlags[] = {
+    {.name = "--device",
+     .help = "cpu; cuda: a GPU, or nothing; auto: where one can be used (auto)"},
+    {.name = "--precision", .help = "of matrix products: fp32, bf16 or fp16 (fp32; fp16 on a GPU)"},
+    {.name = "--threads", .help = "of the CPU (the cores that may be used)"},
+};
+
+/// "gpt2-nano, gpt2-tiny or gpt2-small"
+std::string one_of(const std::vector<std::string>& names) {
   std::string text;
   for (std::size_t i = 0; i < names.size(); ++i)
     text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
-  return text + " (default " + names.front() + ")";
+  return text;
+}
+
+std::vector<std::string> model_names(std::span<const WorkloadEntry* const> entries) {
+  std::vector<std::string> names;
+  for (const auto* const entry : entries)
+    for (const auto& preset : entry->presets) names.emplace_back(preset.name);
+  return names;
+}
+
+/// "gpt2-nano, gpt2-tiny or gpt2-small (default gpt2-nano)"
+std::string model_help(Registry registry) {
+  std::vector<const WorkloadEntry*> all;
+  for (const auto& entry : registry) all.push_back(&entry);
+  const auto names = model_names(all);
+  return one_of(names) + " (default " + names.front() + ")";
 }
 
 /// Makes options of flags, and takes from them what was given.
@@ -132,6 +161,27 @@ class Options {
   Flags& values_;
   std::vector<std::string> names_;
 };
+
+Result<ParsedFlags> parse(CLI::App& app, const Options& options, int argc,
+                          const char* const* argv) {
+  ParsedFlags parsed;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    parsed.shown = app.help();
+    return parsed;
+  } catch (const CLI::CallForVersion& models) {
+    parsed.shown = models.what();
+    return parsed;
+  } catch (const CLI::ParseError& failure) {
+    return Error{.code = Code::invalid,
+                 .message = std::string(failure.what()) + "; `" + app.get_name() +
+                            " --help` lists the flags",
+                 .subject = "command line"};
+  }
+  parsed.flags = options.given();
+  return parsed;
+}
 
 }  // namespace
 
@@ -177,23 +227,48 @@ Result<ParsedFlags> parse_train_flags(int argc, const char* const* argv, Registr
   for (const auto& flag : kFlags) options.add(flag, flag.help, common);
   const std::string own = "Options of " + std::string(workload.name);
   for (const auto& flag : workload.flags) options.add(flag, flag.help, own);
-  ParsedFlags parsed;
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    parsed.shown = app.help();
-    return parsed;
-  } catch (const CLI::CallForVersion& models) {
-    parsed.shown = models.what();
-    return parsed;
-  } catch (const CLI::ParseError& failure) {
-    return Error{
-        .code = Code::invalid,
-        .message = std::string(failure.what()) + "; `trainer train --help` lists the flags",
-        .subject = "command line"};
-  }
-  parsed.flags = options.given();
-  return parsed;
+  return parse(app, options, argc, argv);
+}
+
+Result<Choice> choose_command(Registry registry, std::string_view name,
+                              const std::optional<std::string>& model) {
+  std::vector<const WorkloadEntry*> able;
+  for (const auto& entry : registry)
+    if (find_command(entry, name) != nullptr) able.push_back(&entry);
+  TJ_CHECK(!able.empty(), "a command that a workload has");
+  if (!model && able.size() == 1) return Choice{able.front(), able.front()->presets.front()};
+  const auto wrong = [&](const std::string& is) {
+    return Error{.code = Code::invalid,
+                 .message = is + "; it must be one of " + one_of(model_names(able)),
+                 .subject = "--model"};
+  };
+  if (!model) return wrong("is not given");
+  const auto choice = choose_workload(registry, model);
+  if (!choice || find_command(*choice->entry, name) == nullptr)
+    return wrong("is \"" + *model + "\", of which `trainer " + std::string(name) +
+                 "` knows nothing");
+  return choice;
+}
+
+const WorkloadCommand* find_command(const WorkloadEntry& entry, std::string_view name) {
+  const auto found = std::ranges::find(entry.commands, name, &WorkloadCommand::name);
+  return found == entry.commands.end() ? nullptr : &*found;
+}
+
+Result<ParsedFlags> parse_command_flags(int argc, const char* const* argv,
+                                        const WorkloadEntry& workload,
+                                        const WorkloadCommand& command) {
+  const std::string name = "trainer " + std::string(command.name);
+  CLI::App app(std::string(command.title) + ".", name);
+  Flags values;
+  Options options(app, values);
+  for (const auto& flag : command.flags) options.add(flag, flag.help, "Options");
+  const auto* const only = &workload;
+  options.add({.name = "--model", .help = ""},
+              one_of(model_names({&only, 1})) + " (what stands beside the weights says)",
+              "Options");
+  for (const auto& flag : kCommandFlags) options.add(flag, flag.help, "Options");
+  return parse(app, options, argc, argv);
 }
 
 }  // namespace tj::trainer

@@ -1,8 +1,9 @@
-// The command line of `trainer train`: which flags exist and which were given, as texts. Their
-// meaning is in plan.h.
+// The command line of `trainer train`, and of what else workloads do: which flags exist and which
+// were given, as texts. Their meaning is in plan.h.
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "contract/result.h"
 #include "trainer/workload/workload.h"
@@ -24,5 +25,19 @@ std::string models_json(Registry registry);
 /// flag, a missing value or a missing --data or --out.
 Result<ParsedFlags> parse_train_flags(int argc, const char* const* argv, Registry registry,
                                       const WorkloadEntry& workload);
+
+/// Null: the workload has none of this name.
+const WorkloadCommand* find_command(const WorkloadEntry& entry, std::string_view name);
+
+/// The workload whose command `name` is meant; one of them has it. Without --model the only one
+/// that has. Fails with Code::invalid, listing the models that can be asked for it.
+Result<Choice> choose_command(Registry registry, std::string_view name,
+                              const std::optional<std::string>& model);
+
+/// The flags of a workload's command, and those that all commands have. Fails as
+/// parse_train_flags().
+Result<ParsedFlags> parse_command_flags(int argc, const char* const* argv,
+                                        const WorkloadEntry& workload,
+                                        const WorkloadCommand& command);
 
 }  // namespace tj::trainer

@@ -2,6 +2,10 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
+#include <iterator>
+#include <set>
+
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/train/host_read.h"
 #include "trainer/workload/initial_tensor.h"
@@ -27,6 +31,23 @@ std::vector<at::Tensor> of_kind(TensorKind kind, const std::vector<TensorSpec>& 
   for (std::size_t index = 0; index < specs.size(); ++index)
     if (specs[index].kind == kind) chosen.push_back(tensors[index]);
   return chosen;
+}
+
+/// What is not published: its weights have a group of their own, its averages none.
+void set_apart(const std::vector<TensorSpec>& specs, StateTensors& state) {
+  std::set<std::string> apart;
+  for (const auto& spec : specs)
+    if (!spec.is_published) apart.insert(spec.name);
+  const auto is_apart = [&](const NamedTensor& named) { return apart.contains(named.name); };
+  std::ranges::copy_if(state.model, std::back_inserter(state.training), is_apart);
+  std::erase_if(state.model, is_apart);
+  std::erase_if(state.ema, is_apart);
+}
+
+std::optional<StepMemory> memory_of(const Workload& workload, at::Device device) {
+  const auto spec = workload.memory();
+  if (!spec) return std::nullopt;
+  return StepMemory(*spec, device);
 }
 
 /// What the host is told of a step, behind its sums.
@@ -56,17 +77,29 @@ Learner::Learner(const TrainPlan& plan, const Workload& workload, Communicator& 
       clock_(clock),
       specs_(workload.tensors()),
       parallel_(make_data_parallel(plan, workload, communicator, clock)),
-      model_(workload.make_model(options_of(plan), parallel_->keeper())),
+      memory_(memory_of(workload, device_of(plan.gpu))),
+      model_(workload.make_model(options_of(plan), keeper())),
       buffers_(of_kind(TensorKind::buffer, specs_, model_->tensors())),
       sums_(torch::zeros({std::max<std::int64_t>(1, plan.logical_shards),
                           1 + static_cast<std::int64_t>(workload.metric_sums())},
                          at::TensorOptions().dtype(at::kDouble).device(device_of(plan.gpu)))) {
   parallel_->adopt(of_kind(TensorKind::trained, specs_, model_->tensors()));
+  for (const auto& buffer : buffers_) settled_buffers_.push_back(buffer.detach().clone());
 }
 
 Learner::~Learner() = default;
 
-void Learner::begin() { parallel_->begin(); }
+ModelKeeper Learner::keeper() {
+  auto keeper = parallel_->keeper();
+  if (memory_) keeper.memory = &*memory_;
+  return keeper;
+}
+
+void Learner::begin() {
+  const at::NoGradGuard no_gradients;
+  for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(settled_buffers_[i]);
+  parallel_->begin();
+}
 
 void Learner::pass(const Batch& batch, std::int64_t first_sample, std::int64_t weight_of_step) {
   const double scale = plan_.precision == Precision::fp16 ? loss_scale_.scale : 1.0;
@@ -89,7 +122,9 @@ void Learner::pass_whole(const Batch& batch, std::int64_t first_sample, double f
 
 PassSums Learner::forward(const Batch& batch, std::int64_t first_sample) {
   const auto timed = clock_.time(Section::forward);
-  return model_->pass(batch, first_sample);
+  auto sums = model_->pass(batch, first_sample);
+  if (memory_ && sums.remembered.defined()) remembered_.push_back(sums.remembered);
+  return sums;
 }
 
 void Learner::pass_by_logical_shards(LogicalShardTree& tree, const Batch& batch,
@@ -177,10 +212,12 @@ UpdateOutcome Learner::update(double lr, std::int64_t weight_of_step) {
   const auto outcome = outcome_of(read.wait(), weight_of_step);
   if (outcome.is_applied) {
     parallel_->move_averages();
-    average_buffers();
   } else {
     parallel_->set_optimizer_steps(parallel_->optimizer_steps() - 1);
   }
+  // The passes were made, whether their gradients were of use or not.
+  average_buffers();
+  remember();
   clear();
   return outcome;
 }
@@ -200,12 +237,26 @@ UpdateOutcome Learner::outcome_of(const at::Tensor& told, std::int64_t weight_of
 
 /// Passes have changed them by what each rank alone has seen.
 void Learner::average_buffers() {
-  if (comm_.world_size() == 1) return;
   const at::NoGradGuard no_gradients;
-  for (auto& buffer : buffers_) {
-    comm_.all_reduce_sum(buffer);
-    buffer.div_(comm_.world_size());
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    if (comm_.world_size() > 1) {
+      comm_.all_reduce_sum(buffers_[i]);
+      buffers_[i].div_(comm_.world_size());
+    }
+    settled_buffers_[i].copy_(buffers_[i]);
   }
+}
+
+/// Ranks have the samples of a step one after another, as passes have those of a rank.
+void Learner::remember() {
+  if (remembered_.empty()) return;
+  const at::NoGradGuard no_gradients;
+  const auto own = at::cat(remembered_).contiguous();
+  remembered_.clear();
+  if (comm_.world_size() == 1) return memory_->append(own);
+  auto all = torch::empty({comm_.world_size() * own.numel()}, own.options());
+  comm_.all_gather(own.view({-1}), all)->wait();
+  memory_->append(all.view({-1, own.size(1)}));
 }
 
 bool Learner::is_finite_here() const {
@@ -236,11 +287,19 @@ void Learner::clear() {
 StateTensors Learner::state() const {
   auto state = parallel_->state();
   const auto& tensors = model_->tensors();
+  std::size_t buffer = 0;
   for (std::size_t index = 0; index < specs_.size(); ++index) {
     const auto& spec = specs_[index];
+    const bool is_buffer = spec.kind == TensorKind::buffer;
+    const auto& tensor = is_buffer ? settled_buffers_[buffer++] : tensors[index];
     if (spec.kind == TensorKind::trained || !spec.is_saved) continue;
-    state.model.push_back({.name = spec.name, .tensor = tensors[index], .shape = spec.shape});
+    state.model.push_back({.name = spec.name, .tensor = tensor, .shape = spec.shape});
   }
+  set_apart(specs_, state);
+  if (memory_)
+    state.memory.push_back({.name = memory_->spec().name,
+                            .tensor = memory_->rows(),
+                            .shape = memory_->rows().sizes().vec()});
   return state;
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "trainer/values/loss_scale.h"
 #include "trainer/watch/phase_clock.h"
 #include "trainer/workload/model.h"
+#include "trainer/workload/step_memory.h"
 #include "trainer/workload/workload.h"
 
 namespace tj::trainer {
@@ -68,6 +70,11 @@ class Learner {
   void set_optimizer_steps(std::int64_t steps) { parallel_->set_optimizer_steps(steps); }
   LossScale& loss_scale() { return loss_scale_; }
   const LossScale& loss_scale() const { return loss_scale_; }
+  /// How many rows the model's memory was ever given; 0: it has none.
+  std::int64_t remembered_rows() const { return memory_ ? memory_->appended() : 0; }
+  void set_remembered_rows(std::int64_t rows) {
+    if (memory_) memory_->set_appended(rows);
+  }
   /// Bytes of weights, gradients, moments and averages on this rank, where they were the most: at
   /// the beginning of an update. 0 before the first.
   std::int64_t state_bytes() const { return state_bytes_; }
@@ -82,7 +89,9 @@ class Learner {
   at::Tensor sums_over_ranks();
   SampleSums sample_sums(std::span<const double> sums) const;
   UpdateOutcome outcome_of(const at::Tensor& told, std::int64_t weight_of_step);
+  ModelKeeper keeper();
   void average_buffers();
+  void remember();
   void clear();
 
   const TrainPlan& plan_;
@@ -90,8 +99,13 @@ class Learner {
   PhaseClock& clock_;
   std::vector<TensorSpec> specs_;
   std::unique_ptr<DataParallel> parallel_;
+  std::optional<StepMemory> memory_;
   std::unique_ptr<Model> model_;
   std::vector<at::Tensor> buffers_;
+  /// As they are between two steps, for checkpoints: the passes of the next step change buffers_
+  /// while a save still copies.
+  std::vector<at::Tensor> settled_buffers_;
+  std::vector<at::Tensor> remembered_;  // by the passes of this step
   LossScale loss_scale_;
   std::int64_t passes_done_ = 0;  // of this step
   std::int64_t state_bytes_ = 0;

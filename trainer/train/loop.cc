@@ -130,6 +130,7 @@ class Loop {
             .loss = loss_,
             .model = workload_.shape(),
             .numerics = numerics_of(plan_),
+            .memory_rows = learner_.remembered_rows(),
             .files = {}};
   }
 
@@ -140,6 +141,7 @@ class Loop {
     loss_ = manifest.loss;
     learner_.set_optimizer_steps(manifest.optimizer_steps);
     learner_.loss_scale() = manifest.loss_scale;
+    learner_.set_remembered_rows(manifest.memory_rows);
     return step_;
   }
 

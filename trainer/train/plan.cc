@@ -8,6 +8,7 @@
 
 #include "contract/utf8.h"
 #include "trainer/train/batch_reader.h"
+#include "trainer/train/gpu_config.h"
 #include "trainer/train/peak_flops.h"
 
 namespace tj::trainer {
@@ -25,10 +26,6 @@ using Reader = FlagReader;
 
 Otherwise from_default(std::string value) { return {.value = std::move(value)}; }
 
-Otherwise from_preset(const Preset& preset, std::string value) {
-  return {.value = std::move(value), .origin = "preset " + std::string(preset.name)};
-}
-
 void read_evaluation(Reader& reader, TrainPlan& plan) {
   if (!reader.is_given("--eval-data")) {
     for (const char* const name : {"--eval-every", "--eval-batches"}) {
@@ -41,13 +38,10 @@ void read_evaluation(Reader& reader, TrainPlan& plan) {
   plan.eval_batches = reader.whole("--eval-batches", from_default("16"), {1, kCountMax});
 }
 
-void read_batch(Reader& reader, const Preset& preset, int world_size, TrainPlan& plan) {
+void read_batch(Reader& reader, const RunConfig& config, int world_size, TrainPlan& plan) {
   const Range<std::int64_t> count{1, kCountMax};
-  plan.schedule.steps =
-      reader.whole("--steps", from_preset(preset, std::to_string(preset.steps)), count);
-  plan.batch_size =
-      reader.whole("--batch-size", from_preset(preset, std::to_string(preset.batch_size)), count);
-  plan.accumulation = reader.whole("--accumulation", from_default("1"), count);
+  plan.batch_size = reader.whole("--batch-size", config.batch_size, count);
+  plan.accumulation = reader.whole("--accumulation", config.accumulation, count);
   reader.note("world size", std::to_string(world_size), "launch environment");
   if (plan.accumulation > kCountMax / world_size) return;
   const std::int64_t shares = world_size * plan.accumulation;
@@ -78,6 +72,7 @@ std::string logical_shards_rule(std::int64_t batch_size) {
 void read_determinism(Reader& reader, int world_size, TrainPlan& plan) {
   const bool is_deterministic = reader.is_set("--deterministic");
   if (is_deterministic) {
+    plan.repeats_convolutions = true;
     const auto largest = std::min(kLogicalShardsMax, plan.batch_size & -plan.batch_size);
     plan.logical_shards = reader.whole(
         "--logical-shards", {std::to_string(largest), "computed: largest power of two up to 16"},
@@ -127,6 +122,7 @@ void read_compute(Reader& reader, TrainPlan& plan) {
   plan.device = reader.choice("--device", "auto", "auto, cpu or cuda", device_choice_from);
   plan.is_precision_given = reader.is_given("--precision");
   plan.precision = reader.choice("--precision", "fp32", "fp32, bf16 or fp16", precision_from);
+  plan.repeats_convolutions = reader.is_given("--repeatable-convolutions");
   plan.recompute = reader.is_set("--recompute");
   plan.ema_decay = reader.real("--ema", from_default("0"), share, kShareRule);
 }
@@ -143,14 +139,14 @@ void read_groups(Reader& reader, TrainPlan& plan) {
   }
 }
 
-void read_schedule(Reader& reader, const Preset& preset, TrainPlan& plan) {
+void read_schedule(Reader& reader, const RunConfig& config, TrainPlan& plan) {
   constexpr double kInfinity = std::numeric_limits<double>::max();
   Schedule& schedule = plan.schedule;
   schedule.kind =
       reader.choice("--schedule", "cosine", "cosine, linear or constant", schedule_kind_from);
-  schedule.lr = reader.real("--lr", from_preset(preset, number_text(preset.lr)),
-                            {std::numeric_limits<double>::denorm_min(), kInfinity},
-                            "it must be a number greater than 0");
+  schedule.lr =
+      reader.real("--lr", config.lr, {std::numeric_limits<double>::denorm_min(), kInfinity},
+                  "it must be a number greater than 0");
   schedule.min_lr = reader.real(
       "--min-lr", {number_text(schedule.lr / 10), "computed: lr / 10"}, {0, schedule.lr},
       "it must be a number from 0 to the learning rate, " + number_text(schedule.lr));
@@ -169,6 +165,14 @@ void read_optimizer(Reader& reader, TrainPlan& plan) {
   optimizer.beta1 = reader.real("--beta1", from_default("0.9"), beta_range, kShareRule);
   optimizer.beta2 = reader.real("--beta2", from_default("0.95"), beta_range, kShareRule);
   plan.grad_clip = reader.real("--grad-clip", from_default("1"), {0, kInfinity}, rule);
+}
+
+/// Which configuration, and what a GPU computes in where no flag says it.
+void read_config(Reader& reader, const RunConfig& config, TrainPlan& plan) {
+  plan.config = config.row;
+  reader.note(config.row.name, config.row.value, config.row.origin);
+  plan.gpu_precision = config.gpu_precision;
+  plan.gpu_precision_origin = config.gpu_precision_origin;
 }
 
 void read_reports(Reader& reader, TrainPlan& plan) {
@@ -207,19 +211,24 @@ void read_run(Reader& reader, TrainPlan& plan) {
 
 Result<TrainPlan> make_plan(const Flags& flags, int world_size, const Preset& preset,
                             Workload& workload) {
+  const auto config = choose_config(preset, flags, world_size);
+  if (!config) return config.error();
   Reader reader(flags);
   TrainPlan plan;
   plan.model_name = preset.name;
   reader.note("model", plan.model_name, reader.is_given("--model") ? "flag" : "default");
+  read_config(reader, *config, plan);
   if (reader.is_given("--init-from")) plan.init_from = reader.text("--init-from");
   workload.configure(reader);
   plan.data = reader.names("--data");
   read_evaluation(reader, plan);
   plan.data_threads =
-      static_cast<int>(reader.whole("--data-threads", from_default("1"), {1, kDataThreadsMax}));
+      static_cast<int>(reader.whole("--data-threads", config->data_threads, {1, kDataThreadsMax}));
   plan.out = reader.text("--out");
-  read_batch(reader, preset, world_size, plan);
-  read_schedule(reader, preset, plan);
+  plan.schedule.steps = reader.whole(
+      "--steps", {std::to_string(preset.steps), "preset " + plan.model_name}, {1, kCountMax});
+  read_batch(reader, *config, world_size, plan);
+  read_schedule(reader, *config, plan);
   read_optimizer(reader, plan);
   read_groups(reader, plan);
   read_compute(reader, plan);
@@ -256,9 +265,10 @@ Result<void> settle_device(TrainPlan& plan, const Accelerator& accelerator) {
   plan.gpu = accelerator.gpu();
   if (!plan.gpu) return {};
   if (!plan.is_precision_given) {
-    plan.precision = Precision::bf16;
+    plan.precision = plan.gpu_precision;
     for (auto& row : plan.settings)
-      if (row.name == "precision") row = {row.name, to_string(plan.precision), "default on a GPU"};
+      if (row.name == "precision")
+        row = {row.name, to_string(plan.precision), plan.gpu_precision_origin};
   }
   if (plan.peak_tflops == 0)
     plan.peak_tflops = peak_tflops_of(accelerator.text, plan.precision).value_or(0);
@@ -268,6 +278,13 @@ Result<void> settle_device(TrainPlan& plan, const Accelerator& accelerator) {
                    "is not proved on a GPU, whose kernels may add in another order each "
                    "time; --device cpu has the same bits, or the flag must go",
                .subject = "--deterministic"};
+}
+
+void settle_log_style(TrainPlan& plan, const ProcessEnv& env) {
+  const auto row = std::ranges::find(plan.settings, "log-style", &Setting::name);
+  if (!env.is_on_platform || row == plan.settings.end() || row->origin != "default") return;
+  plan.log_style = LogStyle::platform;
+  *row = {row->name, "platform", "a platform's WORLD_SIZE and RANK, without an operator"};
 }
 
 }  // namespace tj::trainer

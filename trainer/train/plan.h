@@ -12,6 +12,7 @@
 #include "trainer/report/progress.h"
 #include "trainer/train/schedule.h"
 #include "trainer/train/zero/zero_schedule.h"
+#include "trainer/values/process_env.h"
 #include "trainer/values/settings.h"
 #include "trainer/watch/limits.h"
 #include "trainer/workload/precision.h"
@@ -38,6 +39,7 @@ struct TrainPlan {
   DeviceChoice device = DeviceChoice::automatic;
   std::optional<int> gpu;  // CUDA's index, settled by the engine; absent: the CPU
   Precision precision = Precision::fp32;
+  bool repeats_convolutions = false;  // on a GPU: the same bits each time, not the fastest
   bool recompute = false;
   ZeroOptions zero;
   std::int64_t logical_shards = 0;  // > 0: deterministic, with so many in a batch
@@ -55,6 +57,9 @@ struct TrainPlan {
   std::optional<int> progress_port;  // 0: none; absent: the default of a job, none elsewhere
   double peak_tflops = 0;            // of each rank's device; 0: not known
   bool is_precision_given = false;   // by a flag
+  Precision gpu_precision = Precision::bf16;  // where none is given
+  std::string gpu_precision_origin;
+  Setting config;  // which configuration by the number of ranks, and why
   std::chrono::seconds rendezvous_timeout{0};
   Limits limits;
   std::vector<Setting> settings;   // the rows of the start-up table so far
@@ -73,8 +78,12 @@ Result<void> settle_model(TrainPlan& plan, const Workload& workload);
 /// One rule for each of the workload's tensors, by its groups and those of the plan.
 Result<std::vector<UpdateRule>> update_rules_of(const TrainPlan& plan, const Workload& workload);
 
-/// Completes the plan by the GPU that was found, or by none: on one the passes are bf16 unless a
-/// flag says otherwise. Fails with Code::invalid for what has been shown on the CPU only.
+/// Completes the plan by the GPU that was found, or by none: on one the passes are in the
+/// precision of the configuration, bf16, unless a flag says otherwise. Fails with Code::invalid for
+/// what has been shown on the CPU only.
 Result<void> settle_device(TrainPlan& plan, const Accelerator& accelerator);
+
+/// On a platform the log is in a platform's words unless a flag says otherwise.
+void settle_log_style(TrainPlan& plan, const ProcessEnv& env);
 
 }  // namespace tj::trainer

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "trainer/checkpoint/catalog.h"
+#include "trainer/checkpoint/file_plan.h"
 #include "trainer/checkpoint/folder.h"
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/comm/agreement.h"
@@ -30,26 +31,39 @@ class Comparison {
   template <typename T>
   void add(const std::string& name, T saved, T asked) {
     if (saved == asked || !difference_.empty()) return;
-    difference_ = name + " is " + std::to_string(asked) + ", the checkpoint step " +
-                  std::to_string(manifest_.step) + " in " + plan_.out + " was made with " +
+    difference_ = name + " is " + std::to_string(asked) + ", " + checkpoint() + " was made with " +
                   std::to_string(saved);
   }
   void add_models(const ModelShape& asked) {
-    const auto& saved = manifest_.model;
-    const auto has_same_key = [](const ShapeEntry& one, const ShapeEntry& other) {
-      return one.key == other.key;
-    };
-    if (!std::ranges::equal(saved, asked, has_same_key) && difference_.empty()) {
-      difference_ = "--model is " + plan_.model_name + ", the checkpoint step " +
-                    std::to_string(manifest_.step) + " in " + plan_.out +
-                    " is of another kind of model";
-    }
+    if (difference_.empty()) difference_ = difference_of_keys(asked);
     for (std::size_t i = 0; difference_.empty() && i < asked.size(); ++i)
-      add(asked[i].flag, saved[i].value, asked[i].value);
+      add(asked[i].flag, manifest_.model[i].value, asked[i].value);
   }
   const std::string& difference() const { return difference_; }
 
  private:
+  std::string checkpoint() const {
+    return "the checkpoint step " + std::to_string(manifest_.step) + " in " + plan_.out;
+  }
+
+  /// Whether the same things are said of both models at all. What only some runs have stands last.
+  std::string difference_of_keys(const ModelShape& asked) const {
+    const auto& saved = manifest_.model;
+    const auto has_same_key = [](const ShapeEntry& one, const ShapeEntry& other) {
+      return one.key == other.key;
+    };
+    const auto [more_saved, more_asked] = std::ranges::mismatch(saved, asked, has_same_key);
+    const bool ends_saved = more_saved == saved.end(), ends_asked = more_asked == asked.end();
+    if (ends_saved && ends_asked) return "";
+    const bool begins_alike = more_asked != asked.begin();
+    if (begins_alike && ends_saved)
+      return more_asked->flag + " is given, " + checkpoint() + " was made without it";
+    if (begins_alike && ends_asked)
+      return checkpoint() + " was made with " + more_saved->key + " " +
+             std::to_string(more_saved->value) + ", which no flag asks for now";
+    return "--model is " + plan_.model_name + ", " + checkpoint() + " is of another kind of model";
+  }
+
   const Manifest& manifest_;
   const TrainPlan& plan_;
   std::string difference_;
@@ -147,11 +161,27 @@ std::optional<Failure> fill_group(const ResumeInputs& inputs,
   return agree(comm, mine);
 }
 
+/// Rank 0 reads: all have the same.
+std::optional<Failure> load_memory(const ResumeInputs& inputs, const std::filesystem::path& folder,
+                                   const StateTensors& state) {
+  std::optional<Failure> mine;
+  for (const auto& named : state.memory) {
+    const auto filled =
+        fill_bytes(inputs.communicator, named, folder / group_file_name(kMemoryStem, 0, 1));
+    inputs.clock.moved();
+    if (!filled) mine = not_usable(folder.string() + ": " + describe(filled.error()));
+  }
+  return agree(inputs.communicator, mine);
+}
+
 /// Each rank reads where all see the same folder.
 std::optional<Failure> load_checkpoint(const ResumeInputs& inputs, const std::string& name,
                                        const StateTensors& state) {
   const std::pair<const char*, const std::vector<NamedTensor>*> groups[] = {
-      {kModelStem, &state.model}, {kOptimizerStem, &state.optimizer}, {kEmaStem, &state.ema}};
+      {kModelStem, &state.model},
+      {kOptimizerStem, &state.optimizer},
+      {kEmaStem, &state.ema},
+      {kTrainingStem, &state.training}};
   const auto folder = std::filesystem::path(inputs.plan.out) / name;
   const int readers = inputs.is_shared ? inputs.communicator.world_size() : 1;
   for (const auto& [stem, tensors] : groups) {
@@ -167,7 +197,7 @@ std::optional<Failure> load_checkpoint(const ResumeInputs& inputs, const std::st
     });
     if (failure) return failure;
   }
-  return std::nullopt;
+  return load_memory(inputs, folder, state);
 }
 
 /// The same seed gives the same weights, but processors may round differently.
@@ -197,7 +227,8 @@ std::optional<Failure> begin_afresh(const ResumeInputs& inputs, const StateTenso
   } else {
     share(comm, state.model);
   }
-  begin_averages(state);  // moments begin as zeros everywhere
+  share(comm, state.training);  // as the optimizer it begins afresh
+  begin_averages(state);        // moments begin as zeros everywhere
   return std::nullopt;
 }
 

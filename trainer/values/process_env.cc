@@ -24,6 +24,7 @@ std::vector<EnvVar> to_env(const ProcessEnv& env) {
   // Conventions without them (SLURM) have an identity all the same; it is the rendezvous key.
   if (!env.job_uid.empty()) variables.push_back({names::kEnvJobUid, env.job_uid});
   if (env.attempt > 0) variables.push_back({names::kEnvAttempt, text(env.attempt)});
+  if (env.is_on_platform) variables.push_back({kEnvOnPlatform, "1"});
   return variables;
 }
 

@@ -9,6 +9,9 @@
 
 namespace tj::trainer {
 
+/// Set by a launcher for its processes, which see only what it has made of a platform's variables.
+inline constexpr const char* kEnvOnPlatform = "TRAININGJOB_ON_PLATFORM";
+
 struct ProcessEnv {
   int world_size = 1;  // processes
   int rank = 0;
@@ -20,7 +23,8 @@ struct ProcessEnv {
   std::string job_uid;  // with attempt: the rendezvous key; empty outside of a job
   int attempt = 0;
   std::string node_name;
-  std::string origin;  // "WORLD_SIZE and RANK", "SLURM", ...: for the start-up table
+  std::string origin;           // "WORLD_SIZE and RANK", "SLURM", ...: for the start-up table
+  bool is_on_platform = false;  // by a platform's WORLD_SIZE and RANK, without our operator
   bool operator==(const ProcessEnv&) const = default;
 };
 

@@ -18,6 +18,8 @@ using Batch = std::vector<at::Tensor>;
 struct PassSums {
   at::Tensor loss;                  // float32; has a gradient
   std::vector<at::Tensor> metrics;  // as many as the workload says; no gradient
+  /// For the workload's memory(): uint8 [rows, row_bytes], as many for each sample, in their order.
+  at::Tensor remembered = {};
 };
 
 /// Tells the hooks of a block, if there are any, and computes it.

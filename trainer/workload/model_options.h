@@ -17,12 +17,16 @@ struct ModelOptions {
   std::optional<int> gpu;  // CUDA's index of the device that holds the weights; absent: the CPU
 };
 
-/// Where the weights are when they are not simply the model's own.
+class StepMemory;  // step_memory.h
+
+/// What the engine keeps for a model: its weights, where they are not simply its own, and what it
+/// remembers.
 struct ModelKeeper {
   /// Takes the initial value of tensor `index`, and returns the tensor to compute with: of its
   /// shape, float32 or the precision of the passes.
   std::function<at::Tensor(std::size_t index, const at::Tensor& initial)> place;
-  BlockHooks* hooks = nullptr;  // of the workload's blocks(); outlives the model
+  BlockHooks* hooks = nullptr;         // of the workload's blocks(); outlives the model
+  const StepMemory* memory = nullptr;  // of the workload's memory(); outlives the model
 };
 
 }  // namespace tj::trainer

@@ -37,6 +37,9 @@ struct TensorSpec {
   TensorKind kind = TensorKind::trained;
   /// Whether checkpoints hold it. A frozen tensor that they don't is made anew by each start.
   bool is_saved = true;
+  /// False: only the training needs it. Checkpoints hold it in training.safetensors, apart from the
+  /// weights that others read, and not its average; no --init-from begins with it.
+  bool is_published = true;
 };
 
 inline std::int64_t element_count(const TensorSpec& spec) { return element_count(spec.shape); }

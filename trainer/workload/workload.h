@@ -13,7 +13,9 @@
 #include "trainer/checkpoint/model_shape.h"
 #include "trainer/report/unit.h"
 #include "trainer/values/failure.h"
+#include "trainer/workload/command.h"
 #include "trainer/workload/flag_reader.h"
+#include "trainer/workload/memory_spec.h"
 #include "trainer/workload/metric.h"
 #include "trainer/workload/model_options.h"
 #include "trainer/workload/parameter_groups.h"
@@ -77,6 +79,8 @@ class Workload {
   /// The pieces in which the model computes, in the order of the forward pass; their tensors are
   /// indices of tensors(). One of all tensors, unless the workload says otherwise.
   virtual std::vector<ModelBlock> blocks() const;
+  /// What passes leave for those of later steps; none: nothing.
+  virtual std::optional<MemorySpec> memory() const { return std::nullopt; }
   /// What the engine knows of tensors and updates beside the flags --group, which come after it.
   virtual std::vector<ParameterGroup> groups() const { return {}; }
   /// True: a pass may leave a trained tensor without a gradient, which then counts as zero.
@@ -116,6 +120,7 @@ struct WorkloadEntry {
   const char* data_help;            // what --data names
   std::span<const Preset> presets;  // the first is the default
   std::span<const Flag> flags;
+  std::span<const WorkloadCommand> commands = {};  // what it can do beside training
   /// Of one of the presets.
   std::unique_ptr<Workload> (*make)(const Preset& preset);
 };

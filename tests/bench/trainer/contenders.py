@@ -17,6 +17,7 @@ WORK = ROOT / "build/bench/trainer"
 TRAINER = ROOT / "build/dev/trainer/trainer"
 STEP = re.compile(r"step (\d+)/\d+ \| loss ([0-9.einf+-]+)")
 PEAK = re.compile(r"^VmHWM:\s+(\d+) kB", re.MULTILINE)
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 TAIL_LINES = 15
 
 
@@ -38,20 +39,53 @@ class Case:
         return self.batch_size * self.context
 
 
+@dataclasses.dataclass(frozen=True)
+class ClipCase:
+    """The same of TAEHV."""
+    name: str
+    preset: str
+    frames: int
+    side: int  # pixels
+    batch_size: int  # clips
+    lr: float
+
+
 @dataclasses.dataclass
 class Seen:
-    """What one run did: seconds from its start to the end of each step, the losses, and the peak of resident memory of
-    its largest process before the last step (0: it had a single one).
+    """What one run did: seconds from its start to the end of each step, the losses, the peak of resident memory of its
+    largest process before the last step (0: it had a single one), and the seconds of all cores up to each step's end.
     """
     ends: list
     losses: list
     peak_mib: int = 0
+    cpu_seconds: list = dataclasses.field(default_factory=list)
 
     def seconds_per_step(self, warmup):
-        return (self.ends[-1] - self.ends[warmup - 1]) / (len(self.ends) - warmup)
+        return per_step(self.ends, warmup)
+
+    def cpu_seconds_per_step(self, warmup):
+        return per_step(self.cpu_seconds, warmup)
+
+
+def per_step(ends, warmup):
+    return (ends[-1] - ends[warmup - 1]) / (len(ends) - warmup)
+
+
+def clip_command(contender, case, steps, python, data, out, more=()):
+    """`data` has the videos for us and their clips for PyTorch; the initial weights are one file."""
+    if contender == "ours":
+        return [TRAINER, "train", "--model", case.preset, "--data", data.videos, "--clip-frames", case.frames, "--clip-size",
+                case.side, "--init-from", data.weights, "--batch-size", case.batch_size, "--steps", steps, "--lr", case.lr,
+                "--out", out, *more]
+    kind = ["--channels-last"] if contender == "channels-last" else []
+    return [python, HERE / "taehv_loop.py", "--model", case.preset, "--weights", data.weights, "--data", data.clips,
+            "--frames", case.frames, "--side", case.side, "--batch-size", case.batch_size, "--steps", steps, "--lr", case.lr,
+            *kind, *more]
 
 
 def command_of(contender, case, ranks, steps, python, data, out, more=()):
+    if isinstance(case, ClipCase):
+        return clip_command(contender, case, steps, python, data, out, more)
     if contender == "ours":
         train = [TRAINER, "train", "--model", case.preset, "--data", data, "--vocabulary", case.vocabulary,
                  "--seq-len", case.context, "--batch-size", case.batch_size, "--steps", steps, "--lr", case.lr,
@@ -73,6 +107,8 @@ def environment(ranks):
     env["TRANSFORMERS_VERBOSITY"] = "error"
     env["HF_HUB_OFFLINE"] = "1"
     env["TOKENIZERS_PARALLELISM"] = "false"
+    env["PYTHONPATH"] = str(ROOT / "tests/interop")  # its TAEHV
+    env["PYTHONDONTWRITEBYTECODE"] = "1"
     env["TRAININGJOB_TERMINATION_LOG"] = str(WORK / "last-words")
     return env
 
@@ -122,12 +158,22 @@ def peak_mib(pid):
     return round(max(peaks_kib) / 1024)
 
 
+def cpu_seconds(pid):
+    """Of this process and those below it, in user and system mode, that have not ended."""
+    ticks = 0
+    for each in processes_from(pid):
+        with contextlib.suppress(OSError):
+            fields = pathlib.Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / TICKS_PER_SECOND
+
+
 def run(contender, case, ranks, steps, python, data, more=(), seconds_max=300):
     """Trains `steps` steps from scratch. Raises RuntimeError with the last lines when it fails."""
     out = WORK / "out"
     shutil.rmtree(out, ignore_errors=True)
     command = [str(word) for word in command_of(contender, case, ranks, steps, python, data, out, more)]
-    ends, losses, tail, peak = [], [], [], 0
+    seen, tail = Seen([], []), []
     began = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=WORK,
                           env=environment(ranks), start_new_session=True) as process:
@@ -136,18 +182,35 @@ def run(contender, case, ranks, steps, python, data, more=(), seconds_max=300):
                 tail = [*tail[1 - TAIL_LINES:], line]
                 found = STEP.search(line)
                 if found:
-                    ends.append(now - began)
-                    losses.append(float(found[2]))
-                    if len(ends) == steps - 1:  # ours saves after the last one
-                        peak = peak_mib(process.pid)
+                    seen.ends.append(now - began)
+                    seen.losses.append(float(found[2]))
+                    seen.cpu_seconds.append(cpu_seconds(process.pid))
+                    if len(seen.ends) == steps - 1:  # ours saves after the last one
+                        seen.peak_mib = peak_mib(process.pid)
             code = process.wait(30)
         except BaseException:
             end(process)
             raise
-    if code != 0 or len(ends) != steps:
-        raise RuntimeError(f"{contender}, {case.name}, {ranks} ranks: exit code {code} after {len(ends)} of {steps} "
+    if code != 0 or len(seen.ends) != steps:
+        raise RuntimeError(f"{contender}, {case.name}, {ranks} ranks: exit code {code} after {len(seen.ends)} of {steps} "
                            "steps; its last lines:\n" + "\n".join(tail))
-    return Seen(ends, losses, peak)
+    return seen
+
+
+def run_to_end(command, seconds_max=300):
+    """(what it printed, peak of its resident memory in MiB). Raises RuntimeError when it fails."""
+    with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          stdin=subprocess.DEVNULL, cwd=WORK, env=environment(1), start_new_session=True) as process:
+        try:
+            said = [line for _, line in lines_of(process, time.monotonic() + seconds_max)]
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        except BaseException:
+            end(process)
+            raise
+    if process.returncode != 0:
+        raise RuntimeError(f"{command[1]}: exit code {process.returncode}; its last lines:\n" + "\n".join(said[-TAIL_LINES:]))
+    return "\n".join(said), round(usage.ru_maxrss / 1024)
 
 
 def python_with_torch():

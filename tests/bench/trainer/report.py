@@ -13,6 +13,7 @@ PLOT = DOCS / "measurements/trainer.svg"
 BEGIN = "<!-- tests/bench/trainer writes from here -->"
 END = "<!-- tests/bench/trainer writes to here -->"
 TITLES = {"ours": "this trainer", "plain": "plain PyTorch", "transformers": "transformers"}
+CLIP_TITLES = {"ours": "this trainer", "plain": "plain PyTorch", "channels-last": "plain PyTorch, channels last"}
 STEPS_AFTER = 10
 
 
@@ -64,6 +65,21 @@ def memory_table(results):
     return table(("case", *TITLES.values()), rows)
 
 
+def clips_table(cases):
+    """Of each case a row for each contender."""
+    rows = []
+    for case, runs in cases.items():
+        middle = {name: {what: statistics.median(each[what] for each in rounds) for what in rounds[0]}
+                  for name, rounds in runs.items() if rounds}
+        for name, seen in middle.items():
+            rates = [each["clips_per_second"] for each in runs[name]]
+            rows.append((case, CLIP_TITLES[name], f"{seen['clips_per_second']:.2f}",
+                         f"{middle['ours']['clips_per_second'] / seen['clips_per_second']:.2f}",
+                         f"{seen['cpu_seconds_per_step']:.2f} s", f"{seen['peak_mib']:,.0f} MiB",
+                         f"{len(rates)}, {scatter(rates)}"))
+    return table(("case", "who", "clips/s", "ours : it", "CPU time of a step", "peak of resident memory", "rounds, +-"), rows)
+
+
 def start_table(results):
     rows = [(case, *(f"{seconds:.2f} s" for seconds in medians(runs).values()))
             for case, runs in results.get("start", {}).items()]
@@ -104,6 +120,12 @@ def text(results):
                   rates_table(rate_cases(results))]
     if "zero3" in results:
         parts += ["### ZeRO-3 beside FSDP2", rates_table(results["zero3"])]
+    if "taehv" in results:
+        parts += ["### Clips per second of TAEHV", clips_table(results["taehv"])]
+    if "decode" in results:
+        seen = results["decode"]
+        parts.append(f"`trainer decode` makes {seen['video'].replace('x', ' x ')} of TAEHV's latents in {seen['seconds']:.1f} s, "
+                     f"{seen['frames_per_second']:.2f} frames/s, in {seen['peak_mib']:,.0f} MiB.")
     if "peaks_mib" in results:
         parts += ["### Peak of resident memory", memory_table(results)]
     if "start" in results:

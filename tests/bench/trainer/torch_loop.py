@@ -23,12 +23,8 @@ def flags():
     parser.add_argument("--data", required=True, help="uint16 tokens")
     for name in ("layers", "heads", "width", "context", "vocabulary", "batch-size", "steps"):
         parser.add_argument(f"--{name}", type=int, required=True)
-    parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--sharding", choices=("none", "fsdp2"), default="none", help="none: DistributedDataParallel")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32", help="bf16: by autocast, as nanoGPT")
-    parser.add_argument("--compile", default="", metavar="BACKEND", help="torch.compile with it; empty: eager")
-    parser.add_argument("--save-at", type=int, default=0, help="a step: torch.save() to saved.pt after it")
+    add_common_flags(parser)
     return parser.parse_args()
 
 
@@ -87,27 +83,22 @@ def learning_rate(step, steps, highest):
     return highest * (0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * share)))
 
 
-def train(asked, rank, world_size):
-    torch.manual_seed(1337)
+def on_device(asked, module):
     if asked.device == "cuda":
         torch.set_float32_matmul_precision("high")  # TF32, as nanoGPT
-    module, loss_of = make_model(asked)
-    module.to(asked.device)
-    model = distributed(module, asked, world_size)
-    if asked.compile:
-        model = torch.compile(model, backend=asked.compile)
+    return module.to(asked.device)
+
+
+def train_steps(asked, module, next_loss, rank=0):
+    """`next_loss()` is the loss of the next batch, with a gradient."""
     autocast = torch.autocast(asked.device, torch.bfloat16, enabled=asked.precision == "bf16")
     optimizer = make_optimizer(module, asked.lr)
-    tokens = numpy.memmap(asked.data, dtype=numpy.uint16, mode="r")
-    generator = torch.Generator().manual_seed(1337 + rank)
     for step in range(asked.steps):
-        inputs, targets = batch(tokens, asked.batch_size // world_size, asked.context, generator,
-                                asked.device)
         lr = learning_rate(step, asked.steps, asked.lr)
         for group in optimizer.param_groups:
             group["lr"] = lr
         with autocast:
-            loss = loss_of(model, inputs, targets)
+            loss = next_loss()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
         optimizer.step()
@@ -117,6 +108,30 @@ def train(asked, rank, world_size):
             print(f"step {step + 1}/{asked.steps} | loss {shown:.4f} | lr {lr:.1e}", flush=True)
             if step + 1 == asked.save_at:
                 torch.save({"model": module.state_dict(), "optimizer": optimizer.state_dict()}, "saved.pt")
+
+
+def add_common_flags(parser):
+    parser.add_argument("--lr", type=float, default=1e-3)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32", help="bf16: by autocast, as nanoGPT")
+    parser.add_argument("--compile", default="", metavar="BACKEND", help="torch.compile with it; empty: eager")
+    parser.add_argument("--save-at", type=int, default=0, help="a step: torch.save() to saved.pt after it")
+
+
+def train(asked, rank, world_size):
+    torch.manual_seed(1337)
+    module, loss_of = make_model(asked)
+    on_device(asked, module)
+    model = distributed(module, asked, world_size)
+    if asked.compile:
+        model = torch.compile(model, backend=asked.compile)
+    tokens = numpy.memmap(asked.data, dtype=numpy.uint16, mode="r")
+    generator = torch.Generator().manual_seed(1337 + rank)
+
+    def next_loss():
+        inputs, targets = batch(tokens, asked.batch_size // world_size, asked.context, generator, asked.device)
+        return loss_of(model, inputs, targets)
+    train_steps(asked, module, next_loss, rank)
 
 
 def main():

@@ -47,7 +47,7 @@ std::string answer_to(Case& c) {
 }
 
 TEST(NcclLint, each_setting_gets_its_effect_and_what_would_be_right) {
-  expect_golden_cases<Case>("check/nccl.txt", 38, read_line, answer_to);
+  expect_golden_cases<Case>("check/nccl.txt", 40, read_line, answer_to);
 }
 
 TEST(NcclLint, a_start_of_training_hears_only_of_what_does_harm) {
@@ -55,6 +55,21 @@ TEST(NcclLint, a_start_of_training_hears_only_of_what_does_harm) {
   const auto lines = lint_lines(variables, {});
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_TRUE(lines[0].starts_with("trainer: NCCL_TIMEOUT=10800: nothing reads it"));
+}
+
+TEST(NcclLint, without_a_gpu_only_time_limits_that_nothing_reads_are_told) {
+  const std::vector<EnvVar> variables{{"NCCL_ALGO", "Ring"},
+                                      {"NCCL_IB_TIMEOUT", "30"},
+                                      {"NCCL_IB_HCAS", "mlx5_0"},
+                                      {"CURL_TIMEOUT", "3"},
+                                      {"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", "60"},
+                                      {"TORCH_DISTRIBUTED_TIMEOUT", "10800"},
+                                      {"NCCL_TIMEOUT", "10800"}};
+  const auto lines = timeout_lines(variables);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_TRUE(lines[0].starts_with("trainer: NCCL_TIMEOUT=10800: nothing reads it"));
+  EXPECT_TRUE(lines[1].starts_with("trainer: TORCH_DISTRIBUTED_TIMEOUT=10800: nothing reads it"));
+  for (const auto& line : lines) EXPECT_NE(line.find("--limit"), std::string::npos);
 }
 
 TEST(NcclLint, a_name_far_from_all_others_is_compared_with_none) {

@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
 #include "tests/trainer/temporary_folder.h"
 
 namespace tj::trainer {
@@ -43,6 +46,23 @@ TEST(NcclLoader, a_missing_libtorch_cuda_is_named_with_what_would_be_right) {
               HasSubstr("libtorch_cuda_that_is_not_there.so can't be loaded"));
   EXPECT_THAT(plugin.error().message,
               HasSubstr("torch/lib of PyTorch 2.11.0 for CUDA must be in LD_LIBRARY_PATH"));
+}
+
+TEST(NcclLoader, a_library_that_libtorch_cuda_needs_is_named) {
+  const TemporaryFolder folder;
+  std::ifstream file(place_of("libfake_good.so").plugin, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  const auto needed = bytes.find("libc.so.6");
+  ASSERT_NE(needed, std::string::npos);
+  bytes.replace(needed, 4, "nccl");
+  auto place = place_of("libfake_good.so");
+  place.cuda_library = folder.write("libtorch_cuda.so", bytes);
+  const auto plugin = load_nccl_plugin(place);
+  ASSERT_FALSE(plugin);
+  EXPECT_EQ(plugin.error().message,
+            place.cuda_library +
+                " can't be loaded: nccl.so.6, which it needs, is missing; the folders nvidia/*/lib "
+                "of PyTorch 2.11.0 for CUDA must be in LD_LIBRARY_PATH, beside torch/lib");
 }
 
 TEST(NcclLoader, both_versions_of_another_interface_are_named) {

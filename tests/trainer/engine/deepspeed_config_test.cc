@@ -122,12 +122,5 @@ TEST(DeepSpeedConfig, keys_of_stage_3_are_not_used_below_it) {
   EXPECT_EQ(config->flags, (Flags{{"--zero", "2"}}));
 }
 
-TEST(DeepSpeedConfig, rows_of_the_table_name_the_file) {
-  std::vector<Setting> rows{{"zero", "3", "flag"}, {"lr", "1", "flag"}};
-  name_origin(rows, {{"--zero", "3"}});
-  EXPECT_EQ(rows[0].origin, "deepspeed");
-  EXPECT_EQ(rows[1].origin, "flag");
-}
-
 }  // namespace
 }  // namespace tj::trainer

@@ -27,6 +27,7 @@ REPORTS = ["ledger.json", "logs", "metrics.jsonl"]
 
 class EngineTest(ProcessTest):
     GROUPS = ("model", "optimizer")  # of tensors in a checkpoint
+    STYLE = ("--log-style", "trainer")  # the variables of several ranks are those of a platform, which has lines of its own
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tj-engine-"))
@@ -49,7 +50,7 @@ class EngineTest(ProcessTest):
 
     def start(self, *flags, rank=0, world_size=1, environment=None, within=(), **popen):
         """`within`: a command that runs another one, such as nsenter."""
-        command = [*within, ENGINE, "train", "--data", str(self.data), "--out", str(self.out), *map(str, flags)]
+        command = [*within, ENGINE, "train", "--data", str(self.data), "--out", str(self.out), *self.STYLE, *map(str, flags)]
         return self.spawn(command, self.environment(rank, world_size, **(environment or {})), **popen)
 
     def train(self, *flags, code=0, **start):

@@ -29,7 +29,7 @@ STEPS_BETWEEN_KILLS_MAX = 14
 SAVES_BETWEEN_KILLS_MAX = 3
 STEPS_PER_KILL = 17  # room: a kill may come a little late, and the run may not end before the last one
 CYCLE_SECONDS_MAX = 240  # until a run reaches the place where it is killed; a machine may be busy
-MODEL = ("--layers", 2, "--width", 64, "--heads", 2, "--seq-len", 64, "--batch-size", 16)
+MODEL = ("--layers", 2, "--width", 64, "--heads", 2, "--seq-len", 64, "--batch-size", 16, "--log-style", "trainer")
 
 
 class Run:

@@ -41,6 +41,20 @@ TEST(LostPeer, is_not_what_a_failure_of_this_rank_means) {
   EXPECT_FALSE(means_lost_peer(by_nccl("invalid usage (run with NCCL_DEBUG=WARN for details)")));
 }
 
+TEST(LostPeer, is_not_what_this_node_lacks_by_nccls_last_warning) {
+  const auto with_warning = [](const std::string& warning) {
+    return thrown_by_torch<c10::DistBackendError>(
+        "NCCL error in: ProcessGroupNCCL.cpp:3690, unhandled system error, NCCL version 2.28.9\n"
+        "ncclSystemError: System call failed. \nLast error:\n" +
+        warning);
+  };
+  EXPECT_FALSE(means_lost_peer(
+      with_warning("Error while creating shared memory segment /dev/shm/nccl-1 (size 9637888)")));
+  EXPECT_FALSE(means_lost_peer(
+      with_warning("Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory")));
+  EXPECT_TRUE(means_lost_peer(with_warning("Connection closed by remote peer node-b<5234>")));
+}
+
 TEST(LostPeer, is_not_told_from_the_frames_of_a_stack) {
   EXPECT_FALSE(means_lost_peer(thrown_by_torch<c10::Error>("The size of tensor a must match")));
   EXPECT_FALSE(means_lost_peer(std::runtime_error("a file can't be read\nNCCL error, gloo/")));

@@ -34,6 +34,20 @@ TEST(Peers, name_the_lost_one_and_settle_it) {
   EXPECT_EQ(pair.of_rank_0->ask(*pair.store), (PeerFailure{.message = lost, .absent = 0}));
 }
 
+TEST(Peers, say_what_nccl_warned_of_and_whom_it_named) {
+  Pair pair;
+  const std::string lost = pair.peers.describe_failure(
+      "NCCL error in: NCCLUtils.cpp:93, unhandled system error, NCCL version 2.28.9\n"
+      "ncclSystemError: System call failed. \nLast error:\n"
+      "socketPollConnect: connect to 10.0.0.1<43215> returned Connection refused\nframe #0",
+      kSeen);
+  EXPECT_TRUE(lost.starts_with(
+      "rank 0 on node a was lost, in phase step after step 12: unhandled system error, NCCL "
+      "version 2.28.9: socketPollConnect: connect to 10.0.0.1<43215> returned Connection refused; "
+      "NCCL takes ports of its own"))
+      << lost;
+}
+
 TEST(Peers, say_what_another_thread_has_heard_before_the_store_closed) {
   Pair pair;
   pair.of_rank_0->settle(*pair.store, {.rank = 0, .reason = "BadData", .message = "bad data"});
@@ -47,6 +61,25 @@ TEST(Peers, know_no_more_than_that_rank_0_is_lost_when_its_store_closed_without_
   pair.store->close();
   EXPECT_EQ(pair.peers.describe_failure(kClosed, kSeen),
             "rank 0 on node a was lost, in phase step after step 12, and the store with it");
+}
+
+TEST(Peers, that_differ_in_their_device_say_why) {
+  const auto store = c10::make_intrusive<ClosableStore>();
+  std::vector<Peers> ranks;
+  for (int rank = 0; rank < 4; ++rank) {
+    ranks.emplace_back(store, rank, 4, std::make_shared<KnownPeerFailure>(rank, 4));
+    const bool has_gpu = rank == 0;
+    ranks.back().introduce({.node = "a",
+                            .device = has_gpu ? "cuda" : "cpu",
+                            .why = has_gpu     ? "H200"
+                                   : rank == 3 ? "no driver"
+                                               : "out of memory"});
+  }
+  ranks.back().learn();
+  EXPECT_EQ(ranks.back().describe_differences(),
+            "rank 0 on node a trains on cuda (H200), but not rank 1 on node a (out of memory), "
+            "rank 2 on node a, rank 3 on node a (no driver); --device cpu lets all train on the "
+            "CPU");
 }
 
 /// What ranks 0, 1, ... with these cards say of them.

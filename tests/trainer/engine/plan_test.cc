@@ -192,6 +192,15 @@ TEST(TrainPlan, passes_are_bf16_on_a_gpu_unless_a_flag_says_otherwise) {
   }
 }
 
+TEST(TrainPlan, convolutions_are_the_fastest_unless_their_bits_are_asked_for) {
+  const auto repeats = [](const Flags& flags) {
+    return gpt2_run(flags_with(flags), 1)->plan.repeats_convolutions;
+  };
+  EXPECT_FALSE(repeats({}));
+  EXPECT_TRUE(repeats({{"--repeatable-convolutions", "true"}}));
+  EXPECT_TRUE(repeats({{"--deterministic", "true"}}));
+}
+
 TEST(TrainPlan, deterministic_refuses_what_its_tree_can_not_hold) {
   const Flags flags{{"--deterministic", "true"}, {"--batch-size", "48"}};
   const auto with = [&](Flags more) {

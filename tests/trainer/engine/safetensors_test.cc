@@ -43,6 +43,25 @@ TEST(Safetensors, writes_length_header_and_data_as_the_format_says) {
   EXPECT_EQ(std::memcmp(text.data() + 8 + length, kNumbers.data(), 28), 0);
 }
 
+TEST(Safetensors, the_head_of_a_tensor_whose_bytes_come_later_is_the_same) {
+  const auto bytes = std::as_bytes(std::span(kNumbers)).first(24);
+  const TensorBytes tensors[] = {{"matrix", {2, 3}, bytes}};
+  EXPECT_EQ(safetensors_head(TensorHead{.name = "matrix", .shape = {2, 3}}, {{"format", "pt"}}),
+            safetensors_head(tensors, {{"format", "pt"}}));
+}
+
+TEST(Safetensors, says_where_a_tensor_lies_in_the_file) {
+  const TemporaryFolder folder;
+  const auto path = write_example(folder);
+  const auto file = SafetensorsFile::open(path);
+  ASSERT_TRUE(file) << describe(file.error());
+  const auto* const scalar = file->find("scalar");
+  ASSERT_NE(scalar, nullptr);
+  float number = 0;
+  std::memcpy(&number, text_of(path).data() + file->offset_of(*scalar), sizeof number);
+  EXPECT_EQ(number, kNumbers[6]);
+}
+
 TEST(Safetensors, reads_back_what_it_wrote) {
   const TemporaryFolder folder;
   const auto file = SafetensorsFile::open(write_example(folder));

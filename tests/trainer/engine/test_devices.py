@@ -102,8 +102,8 @@ class Devices(EngineTest):
         rank1 = self.start_with_fake_gpu(1, "node-b")
         for process in (rank0, rank1):
             _, err = self.finish(process, 78)
-            self.assertIn("rank 0 on node node-a trains on cpu (no GPU is visible), but not rank 1 on node node-b; "
-                          "--device cpu lets all train on the CPU", self.cause(err))
+            self.assertIn("rank 0 on node node-a trains on cpu (no GPU is visible), but not rank 1 on node node-b (Fake 3000, "
+                          "NCCL 2.28.9); --device cpu lets all train on the CPU", self.cause(err))
 
     def test_the_users_interface_for_gloo_wins_and_a_wrong_one_is_named(self):
         environment = {"GLOO_SOCKET_IFNAME": "lo"}

@@ -25,6 +25,18 @@ TEST(TorchPickle, reads_what_it_writes) {
   EXPECT_EQ((*read)[2].shape.size(), 0U);
 }
 
+TEST(TorchPickle, names_types_as_torch_does) {
+  for (const auto* const dtype :
+       {"F32", "F16", "BF16", "F64", "I64", "I32", "I16", "I8", "U8", "BOOL"}) {
+    ASSERT_TRUE(torch_storage(dtype)) << dtype;
+    const auto read = tensors_in_pickle(pickle_of(std::vector<TensorToPickle>{{"a", {2}, dtype}}));
+    ASSERT_TRUE(read) << describe(read.error());
+    EXPECT_EQ((*read)[0].dtype, dtype);
+  }
+  EXPECT_EQ(torch_storage("BF16"), "BFloat16Storage");
+  EXPECT_FALSE(torch_storage("U16"));
+}
+
 TEST(TorchPickle, every_cut_of_it_is_an_error) {
   const auto whole = pickle_of(std::vector<TensorToPickle>{{"a", {2, 3}}, {"b", {4}}});
   for (std::size_t size = 0; size < whole.size(); ++size)

@@ -24,7 +24,7 @@ MIB = 1 << 20
 NAN = b"\x00\x00\xc0\x7f"
 NORM_WIDTH = 96
 FLAGS = ("--layers", 2, "--width", NORM_WIDTH, "--heads", 2, "--seq-len", 96, "--batch-size", 32, "--steps", STEPS,
-         "--save-every", 40, "--log-every", 1, "--resume")
+         "--save-every", 40, "--log-every", 1, "--log-style", "trainer", "--resume")
 LAUNCH = ("launch", "--grace-seconds", "20", "--")
 
 

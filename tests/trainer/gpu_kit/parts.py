@@ -2,6 +2,7 @@
 import dataclasses
 import typing
 
+import clips
 import comparisons
 import speed
 import starting
@@ -20,9 +21,11 @@ PARTS = (
     Part("comm", "the collectives, NCCL and Gloo", 45, starting.collectives),
     Part("parity", "each workload's losses beside the CPU's", 40, comparisons.parity),
     Part("bf16", "bfloat16 beside float32", 25, comparisons.bf16),
-    Part("resume", "a resumed run is bit for bit the undisturbed one", 35, comparisons.resume),
+    Part("resume", "a resumed run is bit for bit the undisturbed one", 45, comparisons.resume),
     Part("zero", "the stages of ZeRO beside stage 0", 50, comparisons.zero),
-    Part("save", "what a save costs the training beside it", 50, speed.save),
-    Part("rates", "tokens/s and MFU beside PyTorch's", 200, speed.rates),
-    Part("kernels", "where the card's time goes", 55, speed.kernels),
+    Part("save", "what a save costs the training beside it", 45, speed.save),
+    Part("rates", "tokens/s and MFU beside PyTorch's", 150, speed.rates),
+    Part("clips", "TAEHV's clips/s beside PyTorch's", 90, clips.rates),
+    Part("decode", "TAEHV decodes a video", 20, clips.decode),
+    Part("kernels", "where the card's time goes", 40, speed.kernels),
 )

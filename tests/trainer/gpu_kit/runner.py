@@ -72,7 +72,27 @@ def lines_until_end(process, began, deadline):
                 return
 
 
-PICTURES, PICTURE_SIDE = 48, 48  # frames, pixels
+@dataclasses.dataclass(frozen=True)
+class Pictures:
+    frames: int = 48
+    width: int = 48
+    height: int = 48
+
+    def pixels(self, frame):
+        """RGB, row by row."""
+        square = self.width // 4
+        left = 2 * frame % (self.width - square)
+        row_of = bytearray(3 * self.width)
+        row_of[1::3] = bytes(2 * column % 256 for column in range(self.width))
+        row_of[2::3] = bytes([(90 + frame) % 256]) * self.width
+        made = bytearray()
+        for row in range(self.height):
+            row_of[0::3] = bytes([3 * row % 256]) * self.width
+            pixels = bytearray(row_of)
+            if (row - frame) % self.height < square:
+                pixels[3 * left:3 * (left + square)] = bytes((230, 200, 40)) * square
+            made += pixels
+        return bytes(made)
 
 
 @dataclasses.dataclass
@@ -101,19 +121,14 @@ class Kit:
     def data(self, name):
         return self.root / "data" / name
 
-    def pictures(self):
+    def pictures(self, size=Pictures()):
         """A folder of PPM pictures, which are read without FFmpeg's libraries: a bright square that moves over a slope."""
-        folder = self.out / "pictures"
-        if folder.exists():
-            return folder
-        folder.mkdir()
-        for frame in range(PICTURES):
-            pixels = bytearray()
-            for row in range(PICTURE_SIDE):
-                for column in range(PICTURE_SIDE):
-                    in_square = (row - frame) % PICTURE_SIDE < 12 and (column - 2 * frame) % PICTURE_SIDE < 12
-                    pixels += bytes((230, 200, 40) if in_square else (3 * row, 2 * column, 90 + frame))
-            (folder / f"{frame:03}.ppm").write_bytes(b"P6 %d %d 255\n" % (PICTURE_SIDE, PICTURE_SIDE) + pixels)
+        folder = self.out / f"pictures-{size.frames}x{size.width}x{size.height}"
+        if not folder.exists():
+            folder.mkdir()
+            for frame in range(size.frames):
+                head = b"P6 %d %d 255\n" % (size.width, size.height)
+                (folder / f"{frame:04}.ppm").write_bytes(head + size.pixels(frame))
         return folder
 
     def environment(self, more):

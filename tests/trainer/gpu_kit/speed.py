@@ -1,4 +1,5 @@
 """What takes time: saves, steps, kernels."""
+import dataclasses
 import json
 import os
 import statistics
@@ -57,37 +58,62 @@ def contenders(kit):
     }
 
 
-def rates(kit):
-    """In turns, so that what slows the machine down for a while slows all of them."""
-    part, size = "rates", kit.size
-    tokens_per_step = size.batch_size * size.shape.context
-    found, memory = {name: [] for name in contenders(kit)}, {}
-    broken = {}
+@dataclasses.dataclass
+class Taken:
+    """What one contender's rounds took."""
+    seconds_per_step: list = dataclasses.field(default_factory=list)
+    memory: str = ""  # of a GPU, at most
+    broken: Exception = None
+
+    @property
+    def rounds(self):
+        count = len(self.seconds_per_step)
+        return f"({count} round{'s' * (count > 1)})"
+
+
+def take_turns(contenders, size):
+    """name -> Taken. In turns, so that what slows the machine down for a while slows all of them."""
+    taken = {name: Taken() for name in contenders}
     for _ in range(size.rounds):
-        for name, train in contenders(kit).items():
-            if name in broken:
+        for name, train in contenders.items():
+            mine = taken[name]
+            if mine.broken:
                 continue
             try:
                 said = train(size.steps)
-                found[name].append(tokens_per_step / said.seconds_per_step(size.warmup))
-                memory[name] = said.found(r"GPU memory: tensors took ([\d,]+ bytes)")  # ours says so
+                mine.seconds_per_step.append(said.seconds_per_step(size.warmup))
+                mine.memory = said.found(r"GPU memory: tensors took ([\d,]+ bytes)")
             except (runner.Failed, IndexError, ZeroDivisionError) as why:  # of a later round: out of time, say
-                broken[name] = why
-    for name, rates_of_it in found.items():
-        if rates_of_it:
-            yield rate_row(kit, part, name, rates_of_it, found["ours"], memory[name])
+                mine.broken = why
+    return taken
+
+
+def beside_ours(name, taken):
+    """How much faster ours is, and what the contender's tensors took of the card."""
+    mine, ours = taken[name], taken["ours"]
+    times = ""
+    if ours.seconds_per_step and name != "ours":
+        faster = statistics.median(mine.seconds_per_step) / statistics.median(ours.seconds_per_step)
+        times = f", ours {faster:.2f} x"
+    return times + (f", tensors took {mine.memory}" if mine.memory else "")
+
+
+def rates(kit):
+    taken = take_turns(contenders(kit), kit.size)
+    for name, mine in taken.items():
+        if mine.seconds_per_step:
+            yield rate_row(kit, name, taken)
         else:
-            yield rows.failed(part, name, broken[name])
+            yield rows.failed("rates", name, mine.broken)
 
 
-def rate_row(kit, part, name, found, ours, memory):
+def rate_row(kit, name, taken):
+    found = [kit.size.batch_size * kit.size.shape.context / seconds for seconds in taken[name].seconds_per_step]
     rate, peak = statistics.median(found), kit.machine.peak_tflops
     mfu = rate * kit.size.shape.flops_per_token() / (peak * 1e12) if peak else None
     share = f", MFU {mfu:.1%} of {peak} TFLOP/s" if mfu else ", MFU unknown: no peak for this device"
-    beside = f", ours {statistics.median(ours) / rate:.2f} x" if ours and name != "ours" else ""
-    what = f"{name}, {kit.size.shape.preset}, {kit.size.precision}"
-    taken = f", tensors took {memory}" if memory else ""
-    return rows.Row("ok", part, what, f"{rate:,.0f} tokens/s{share}{beside}{taken} ({len(found)} round{'s' * (len(found) > 1)})",
+    return rows.Row("ok", "rates", f"{name}, {kit.size.shape.preset}, {kit.size.precision}",
+                    f"{rate:,.0f} tokens/s{share}{beside_ours(name, taken)} {taken[name].rounds}",
                     {"tokens_per_second": [round(each, 1) for each in found], "mfu": mfu})
 
 

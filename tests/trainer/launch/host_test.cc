@@ -54,6 +54,35 @@ TEST_F(HostFiles, without_it_gpus_are_device_nodes) {
   EXPECT_EQ(visible_gpus(devices({}), root_ / "no-such-folder"), 0);
 }
 
+TEST_F(HostFiles, an_index_of_no_gpu_is_refused_with_those_that_are_there) {
+  for (const char* node : {"nvidia3", "nvidia5"}) write(std::string("dev/") + node, "");
+  const auto check = [&](std::optional<std::string> list) {
+    const auto named = check_visible_gpus(devices(std::move(list)), root_ / "dev");
+    return named ? "" : describe(named.error());
+  };
+  // CUDA counts those that the container has been given, whatever their nodes are called.
+  EXPECT_EQ(check("0,1"), "");
+  EXPECT_EQ(check("1, 2"),
+            "CUDA_VISIBLE_DEVICES: is \"1, 2\", and there is no GPU 2 (CUDA: invalid device "
+            "ordinal); it must be of indices from 0 to 1, as 2 GPUs are here, or not be set");
+  EXPECT_NE(check("99999999999999999999").find("there is no GPU 99999999999999999999"),
+            std::string::npos);
+  EXPECT_EQ(check("GPU-8932f937,MIG-1"), "");
+  EXPECT_EQ(check("-1"), "");
+  EXPECT_EQ(check(""), "");
+  EXPECT_EQ(check({}), "");
+  // Without nodes nothing is known.
+  EXPECT_TRUE(check_visible_gpus(devices("7"), root_ / "no-such-folder"));
+}
+
+TEST_F(HostFiles, an_index_beyond_the_only_gpu_is_told_which_one_there_is) {
+  write("dev/nvidia0", "");
+  const auto named = check_visible_gpus(devices("1"), root_ / "dev");
+  ASSERT_FALSE(named);
+  EXPECT_NE(named.error().message.find("it must be 0, the only GPU here, or not be set"),
+            std::string::npos);
+}
+
 TEST_F(HostFiles, kills_for_memory_are_those_of_the_innermost_group_that_tells) {
   const CgroupFiles files{.membership = root_ / "membership", .mount = root_ / "cgroup"};
   EXPECT_EQ(out_of_memory_kills(files), 0);

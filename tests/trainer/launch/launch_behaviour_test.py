@@ -21,7 +21,7 @@ class Behaviour(Launch):
         self.run_launch("--", "python3", "-c", script,
                         env={**CONTRACT, "RANK": str(rank), "NPROC_PER_NODE": str(nproc),
                              "TRAININGJOB_UID": "uid-1", "TRAININGJOB_ATTEMPT": "3",
-                             "CUDA_VISIBLE_DEVICES": "5,6"})
+                             "CUDA_VISIBLE_DEVICES": "GPU-5,GPU-6"})
         ranks = range(rank * nproc, (rank + 1) * nproc)
         return [json.loads(text) for text in self.wait_for_files(*[f"env-{r}" for r in ranks])]
 
@@ -32,7 +32,7 @@ class Behaviour(Launch):
                  "TORCHELASTIC_RUN_ID", "CUDA_VISIBLE_DEVICES", "NPROC_PER_NODE", "TRAININGJOB_UID"]
         self.assertEqual([[env[name] for name in names] for env in seen], [
             [str(rank), "4", str(rank % 2), "2", str(rank // 2), "2", str(rank), "4", "job-worker-0.job", "29500",
-             "0", "uid-1-3", "5,6", "2", "uid-1"] for rank in range(4)])
+             "0", "uid-1-3", "GPU-5,GPU-6", "2", "uid-1"] for rank in range(4)])
         logs = {env["TRAININGJOB_TERMINATION_LOG"] for env in seen}
         self.assertEqual(len(logs), 4, "each process has its own file for last words")
         for env in seen:

@@ -51,10 +51,16 @@ TEST(Options, the_commands_own_options_are_left_alone) {
   EXPECT_EQ(launch_of({"launch", "a", "--nproc", "7"}).command, (Words{"a", "--nproc", "7"}));
 }
 
-TEST(Options, train_passes_everything_to_the_engine) {
-  const auto line = parse({"train", "--help", "--", "x"});
-  ASSERT_TRUE(line.ok());
-  EXPECT_EQ(std::get<TrainOptions>(*line).arguments, (Words{"--help", "--", "x"}));
+TEST(Options, the_engines_commands_get_everything_untouched) {
+  for (const char* const command : {"train", "encode", "decode", "reconstruct"}) {
+    const auto line = parse({command, "--help", "--", "x"});
+    ASSERT_TRUE(line.ok());
+    EXPECT_EQ(std::get<EngineOptions>(*line),
+              (EngineOptions{.command = command, .arguments = {"--help", "--", "x"}}));
+    const auto help = std::get<ShowText>(*parse({"--help"})).text;
+    EXPECT_NE(help.find(std::string("  trainer ") + command + " ARGUMENTS...\n"),
+              std::string::npos);
+  }
 }
 
 TEST(Options, prepare_gets_its_arguments_untouched) {
@@ -113,9 +119,12 @@ TEST(Options, wrong_ones_are_named) {
   EXPECT_EQ(error_of({"env", "train.py"}),
             "train.py: is not an option of trainer env; see trainer env --help");
   EXPECT_EQ(error_of({"check", "--data", ""}), "--data: is empty; it must be a path");
-  EXPECT_EQ(error_of({}), "trainer: no command; it must be launch, env, check, prepare or train");
+  EXPECT_EQ(error_of({}),
+            "trainer: no command; it must be launch, env, check, prepare, export, train, encode, "
+            "decode or reconstruct");
   EXPECT_EQ(error_of({"lunch"}),
-            "trainer: \"lunch\" is not a command; it must be launch, env, check, prepare or train");
+            "trainer: \"lunch\" is not a command; it must be launch, env, check, prepare, export, "
+            "train, encode, decode or reconstruct");
   EXPECT_EQ(error_of({"launch"}),
             "trainer launch: no command; give one after --, as in trainer launch -- python3 "
             "train.py");

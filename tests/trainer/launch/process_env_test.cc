@@ -71,7 +71,26 @@ TEST(ProcessEnv, the_operator_counts_workers_and_each_is_one_process) {
                               .master_addr = "job-0.job",
                               .master_port = 29500,
                               .node_name = "node-b",
-                              .origin = "WORLD_SIZE and RANK"}));
+                              .origin = "WORLD_SIZE and RANK",
+                              .is_on_platform = true}));
+}
+
+TEST(ProcessEnv, a_platform_is_known_by_its_variables_and_through_its_launcher) {
+  const Variables platform = {
+      {"WORLD_SIZE", "2"}, {"RANK", "1"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}};
+  Variables launched = kSecondOfFour;
+  for (const EnvVar& var : to_env(*read(platform))) launched[var.name] = var.value;
+  EXPECT_TRUE(read(launched)->is_on_platform);
+  for (const char* const name : {"TRAININGJOB_UID", "TRAININGJOB_NAME"}) {
+    auto of_operator = platform;
+    of_operator[name] = "job";
+    EXPECT_FALSE(read(of_operator)->is_on_platform) << name;
+    launched[name] = "job";
+    EXPECT_FALSE(read(launched)->is_on_platform) << name;
+    launched.erase(name);
+  }
+  EXPECT_FALSE(read(kSecondOfFour)->is_on_platform);
+  EXPECT_FALSE(read({{"NNODES", "2"}, {"NODE_RANK", "1"}, {"MASTER_ADDR", "a"}})->is_on_platform);
 }
 
 TEST(ProcessEnv, without_node_name_the_host_is_named) {

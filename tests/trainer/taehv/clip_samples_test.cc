@@ -55,6 +55,31 @@ TEST(ClipPlan, draws_what_lies_in_the_video) {
   EXPECT_GT(lefts.size(), 40U);
 }
 
+TEST(ClipPlan, clips_may_be_drawn_by_steps) {
+  const ClipPlan plan(
+      kVideos,
+      {.frames = 8, .side = 32, .frame_step = 4, .pixel_step = 8, .may_be_mirrored = false},
+      /*is_drawn=*/true);
+  std::set<std::int64_t> firsts, lefts;
+  for (std::uint64_t epoch = 0; epoch < 50; ++epoch) {
+    for (std::int64_t index = 0; index < plan.count(); ++index) {
+      const auto clip = plan.clip({.index = index, .epoch_key = epoch});
+      EXPECT_EQ(clip.frames.front() % 4, 0);
+      EXPECT_EQ(clip.frames.back(), clip.frames.front() + 7) << "a stride of 1";
+      EXPECT_LT(clip.frames.back(), kVideos[clip.video].frames);
+      EXPECT_EQ(clip.top % 8, 0);
+      EXPECT_EQ(clip.left % 8, 0);
+      EXPECT_LE(clip.left + 32, kVideos[clip.video].width);
+      EXPECT_FALSE(clip.is_mirrored);
+      if (clip.video != 0) continue;
+      firsts.insert(clip.frames.front());
+      lefts.insert(clip.left);
+    }
+  }
+  EXPECT_EQ(firsts, (std::set<std::int64_t>{0, 4, 8, 12, 16})) << "of 25 frames, the last too";
+  EXPECT_EQ(lefts, (std::set<std::int64_t>{0, 8, 16, 24, 32}));
+}
+
 TEST(ClipPlan, a_clip_of_one_frame_is_any_frame) {
   const ClipPlan plan({{.frames = 4, .height = 32, .width = 32}},
                       {.frames = 1, .side = 32, .stride_max = 5}, /*is_drawn=*/true);
@@ -137,7 +162,8 @@ TEST(ClipSamples, more_damage_than_may_be_ends_it) {
   EXPECT_EQ(batch.error().code, Code::invalid);
   EXPECT_EQ(batch.error().subject, "one.mp4");
   EXPECT_EQ(batch.error().message,
-            "is damaged; 1 of 3 videos can't be used, --bad-data-max allows 20%");
+            "is damaged; 1 of 3 videos can't be used, --bad-data-max allows 20% (mend or remove "
+            "them, or allow more)");
 }
 
 TEST(ClipSamples, where_nothing_can_be_read_it_ends) {

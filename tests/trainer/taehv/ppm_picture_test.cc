@@ -89,7 +89,7 @@ TEST_F(Ppm, a_folder_without_videos_says_so) {
   ASSERT_FALSE(found);
   EXPECT_TRUE(found.error().message.starts_with("holds no video"));
   const auto gone = find_videos({"/not/there"}, "--data");
-  EXPECT_EQ(describe(gone.error()), "--data /not/there: is not there");
+  EXPECT_TRUE(describe(gone.error()).starts_with("--data /not/there: is not there; it must be "));
 }
 
 TEST_F(Ppm, other_videos_need_the_plug_in) {
@@ -99,7 +99,17 @@ TEST_F(Ppm, other_videos_need_the_plug_in) {
   const auto ready = opener.prepare_for(*found);
   ASSERT_FALSE(ready);
   EXPECT_EQ(ready.error().code, Code::not_found);
+  EXPECT_TRUE(ready.error().message.starts_with("is missing; it must lie beside trainer-engine"));
   EXPECT_NE(ready.error().message.find("libavformat59"), std::string::npos);
+}
+
+TEST_F(Ppm, a_plug_in_that_is_no_library_is_told_from_one_that_is_missing) {
+  const auto path = write("a.mp4", "no video");
+  VideoOpener opener(write("libtrainer_video.so", "no library"));
+  const auto ready = opener.prepare_for({{{path}}});
+  ASSERT_FALSE(ready);
+  EXPECT_NE(ready.error().message.find("file too short"), std::string::npos);
+  EXPECT_NE(ready.error().message.find("of the same build as trainer-engine"), std::string::npos);
 }
 
 }  // namespace

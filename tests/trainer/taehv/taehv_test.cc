@@ -30,9 +30,10 @@ std::int64_t elements(const std::vector<TensorSpec>& tensors, const std::string&
 /// Of the published checkpoints, and of the document.
 TEST(Taehv, has_as_many_parameters_as_the_published_models) {
   const std::map<std::string, std::int64_t> published = {
-      {"taehv", 11'315'539}, {"taew2_1", 11'315'539}, {"taehv1_5", 11'372'012},
-      {"taeh3", 11'348'964}, {"taehv-nano", 277'139}, {"taew2_2", 11'418'108},
-      {"taeltx", 11'759'728}};
+      {"taehv", 11'315'539},         {"taehv1_5", 11'372'012},       {"taeh3", 11'348'964},
+      {"taew2_2", 11'418'108},       {"taeltx", 11'759'728},         {"taehv1_5_super", 20'470'572},
+      {"taew2_2_super", 20'487'996}, {"taeltx2_3_wide", 30'173'104}, {"taehv-nano", 277'139},
+      {"taehv-nano-super", 208'499}};
   for (const auto& [name, count] : published)
     EXPECT_EQ(elements(taehv_layers(model_of(name)).tensors, ""), count) << name;
   const auto tensors = taehv_layers(model_of("taehv")).tensors;
@@ -63,6 +64,52 @@ TEST(Taehv, names_and_shapes_are_those_of_the_published_files) {
   EXPECT_EQ(shapes.at("decoder.22.bias"), (Shape{3}));
 }
 
+TEST(Taehv, names_of_one_shape_are_of_one_model) {
+  for (const auto* const name : {"taew2_1", "taecvx", "taeos1_3"})
+    EXPECT_EQ(model_of(name), model_of("taehv")) << name;
+  for (const auto* const name : {"taeltx_2", "taeltx2_3"})
+    EXPECT_EQ(model_of(name), model_of("taeltx")) << name;
+}
+
+TEST(Taehv, names_and_shapes_of_the_larger_decoders_are_those_of_the_published_files) {
+  using Shape = std::vector<std::int64_t>;
+  const auto shapes_of = [](const char* name) {
+    std::map<std::string, Shape> shapes;
+    for (const auto& tensor : taehv_layers(model_of(name)).tensors)
+      shapes[tensor.name] = tensor.shape;
+    return shapes;
+  };
+  const auto large = shapes_of("taew2_2_super");
+  EXPECT_EQ(large.at("decoder.0.weight"), (Shape{512, 48, 1, 1}));
+  EXPECT_FALSE(large.contains("decoder.0.bias"));
+  EXPECT_EQ(large.at("decoder.1.conv.0.weight"), (Shape{1024, 1, 7, 7}));
+  EXPECT_FALSE(large.contains("decoder.1.conv.0.bias"));
+  EXPECT_EQ(large.at("decoder.1.conv.1.weight"), (Shape{2048, 1024, 1, 1}));
+  EXPECT_EQ(large.at("decoder.3.conv.1.bias"), (Shape{2048}));
+  EXPECT_EQ(large.at("decoder.3.conv.3.weight"), (Shape{512, 2048, 1, 1}));
+  EXPECT_FALSE(large.contains("decoder.3.conv.3.bias"));
+  EXPECT_EQ(large.at("decoder.4.weight"), (Shape{1024, 512, 3, 3}));
+  EXPECT_EQ(large.at("decoder.4.bias"), (Shape{1024}));
+  EXPECT_EQ(large.at("decoder.7.conv.weight"), (Shape{256, 256, 1, 1}));
+  EXPECT_EQ(large.at("decoder.14.conv.weight"), (Shape{256, 128, 1, 1}));
+  EXPECT_EQ(large.at("decoder.21.conv.weight"), (Shape{128, 64, 1, 1}));
+  EXPECT_EQ(large.at("decoder.22.weight"), (Shape{12, 64, 3, 3}));
+  const auto wide = shapes_of("taeltx2_3_wide");
+  EXPECT_EQ(wide.at("decoder.1.weight"), (Shape{1024, 128, 3, 3}));
+  EXPECT_EQ(wide.at("decoder.3.conv.0.weight"), (Shape{1024, 2048, 1, 1}));
+  EXPECT_EQ(wide.at("decoder.3.conv.2.weight"), (Shape{1024, 64, 3, 3}));
+  EXPECT_EQ(wide.at("decoder.9.conv.4.weight"), (Shape{512, 512, 1, 1}));
+  EXPECT_EQ(wide.at("decoder.15.conv.6.bias"), (Shape{256}));
+  EXPECT_EQ(wide.at("decoder.20.weight"), (Shape{64, 256, 3, 3}));
+  EXPECT_EQ(wide.at("decoder.22.weight"), (Shape{48, 64, 3, 3}));
+}
+
+TEST(Taehv, a_checkpoint_says_which_decoder_it_is_of) {
+  EXPECT_NE(taehv_shape(model_of("taehv-nano")), taehv_shape(model_of("taehv-nano-super")));
+  const auto text = taehv_config_json(model_of("taehv-nano-super"));
+  EXPECT_NE(text.find("\"decoder\": \"super\""), std::string::npos) << text;
+}
+
 TEST(Taehv, blocks_hold_each_tensor_once) {
   for (const auto& preset : taehv_presets()) {
     const auto layers = taehv_layers(taehv_model(preset));
@@ -72,6 +119,16 @@ TEST(Taehv, blocks_hold_each_tensor_once) {
     ASSERT_EQ(all.size(), layers.tensors.size());
     for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], i);
   }
+}
+
+/// One name of each shape.
+std::vector<std::string> all_shapes() {
+  std::vector<std::string> names;
+  for (const auto& preset : taehv_presets()) {
+    const auto is_same = [&](const auto& name) { return model_of(name) == taehv_model(preset); };
+    if (std::ranges::none_of(names, is_same)) names.emplace_back(preset.name);
+  }
+  return names;
 }
 
 /// The variant with few channels: what is shown of it does not depend on their number.
@@ -88,8 +145,8 @@ at::Tensor some_frames(std::int64_t clips, std::int64_t frames, std::int64_t sid
 }
 
 TEST(Taehv, shapes_follow_from_the_variant) {
-  for (const auto& preset : taehv_presets()) {
-    const auto config = small(std::string(preset.name));
+  for (const auto& name : all_shapes()) {
+    const auto config = small(name);
     const Taehv model(config, {}, {});
     const at::NoGradGuard no_gradients;
     const auto side = config.pixels_of_latent() * 2, whole = config.frames_of_latent();
@@ -101,8 +158,8 @@ TEST(Taehv, shapes_follow_from_the_variant) {
 }
 
 TEST(Taehv, frame_by_frame_it_makes_what_the_whole_clip_makes) {
-  for (const auto& preset : taehv_presets()) {
-    const auto config = small(std::string(preset.name));
+  for (const auto& name : all_shapes()) {
+    const auto config = small(name);
     const Taehv model(config, {}, {});
     const at::NoGradGuard no_gradients;
     // Not a multiple of a latent's: the end is filled up.
@@ -116,15 +173,15 @@ TEST(Taehv, frame_by_frame_it_makes_what_the_whole_clip_makes) {
     };
     for (std::int64_t t = 0; t < frames.size(1); ++t) take(encoder.push(frames.select(1, t)));
     take(encoder.finish());
-    ASSERT_EQ(static_cast<std::int64_t>(streamed.size()), latents.size(1)) << preset.name;
-    EXPECT_LT((at::stack(streamed, 1) - latents).abs().max().item<double>(), 1e-5) << preset.name;
+    ASSERT_EQ(static_cast<std::int64_t>(streamed.size()), latents.size(1)) << name;
+    EXPECT_LT((at::stack(streamed, 1) - latents).abs().max().item<double>(), 1e-5) << name;
 
     const auto decoded = model.decode(latents);
     TaehvStream decoder(model, TaehvStream::Side::decoder);
     streamed.clear();
     for (std::int64_t t = 0; t < latents.size(1); ++t) take(decoder.push(latents.select(1, t)));
-    ASSERT_EQ(static_cast<std::int64_t>(streamed.size()), decoded.size(1)) << preset.name;
-    EXPECT_LT((at::stack(streamed, 1) - decoded).abs().max().item<double>(), 1e-5) << preset.name;
+    ASSERT_EQ(static_cast<std::int64_t>(streamed.size()), decoded.size(1)) << name;
+    EXPECT_LT((at::stack(streamed, 1) - decoded).abs().max().item<double>(), 1e-5) << name;
   }
 }
 
@@ -146,13 +203,33 @@ TEST(Taehv, a_convolution_that_only_resamples_passes_its_input_on) {
   EXPECT_TRUE(same(at::conv2d(x, weight_of(8, 4), {}, 1, 1), at::cat({x, x}, 1)));
   EXPECT_TRUE(
       same(at::conv2d(x, weight_of(2, 4), {}, 1, 1), (x.slice(1, 0, 2) + x.slice(1, 2, 4)) / 2));
+  // Of each channel by itself.
+  EXPECT_TRUE(same(at::conv2d(x, weight_of(4, 1), {}, 1, 1, 1, /*groups=*/4), x));
 }
 
 TEST(Taehv, begins_with_a_grey_picture) {
-  const Taehv model(small("taehv"), {}, {});
+  for (const auto* const name : {"taehv", "taew2_2_super", "taeltx2_3_wide"}) {
+    const auto config = small(name);
+    const Taehv model(config, {}, {});
+    const at::NoGradGuard no_gradients;
+    const auto made = model.decode(
+        model.encode(some_frames(1, 2 * config.frames_of_latent(), 2 * config.pixels_of_latent())));
+    EXPECT_NEAR(made.mean().item<double>(), 0.5, 0.2) << name;
+  }
+}
+
+TEST(Taehv, the_super_decoder_sees_the_frame_before_and_none_behind) {
+  const Taehv model(small("taew2_2_super"), {}, {});
   const at::NoGradGuard no_gradients;
-  const auto made = model.decode(model.encode(some_frames(1, 8, 16)));
-  EXPECT_NEAR(made.mean().item<double>(), 0.5, 0.2);
+  const auto latents = torch::zeros({1, 3, 48, 12, 12});
+  auto other = latents.clone();
+  other.select(1, 1).select(2, 6).select(2, 0) += 1;  // one place of the middle one
+  const auto changed =
+      (model.decode(other) - model.decode(latents)).abs().amax({0, 2}).amax({1, 2});
+  // Frame 0 is of the first latent; those of the second are 1 to 4, of the third 5 to 8.
+  EXPECT_EQ(changed[0].item<double>(), 0);
+  EXPECT_GT(changed.slice(0, 1, 5).min().item<double>(), 0);
+  EXPECT_GT(changed.slice(0, 5, 9).max().item<double>(), 0);
 }
 
 TEST(Taehv, the_loss_is_of_the_frames_that_are_reconstructed) {
@@ -174,7 +251,7 @@ TEST(Taehv, steps_dont_compute_the_similarity) {
   const at::NoGradGuard no_gradients;
   const auto bytes = (some_frames(1, 8, 16) * 255).round().to(at::kByte);
   EXPECT_EQ(model.pass({bytes}, 0).metrics.at(1).item<double>(), 0);
-  EXPECT_GT(model.pass({bytes}, {}).metrics.at(1).item<double>(), 0);
+  EXPECT_NE(model.pass({bytes}, {}).metrics.at(1).item<double>(), 0);
 }
 
 TEST(Taehv, the_picture_has_a_row_for_each_clip) {
@@ -210,6 +287,10 @@ TEST(Taehv, work_of_a_frame_is_that_of_its_convolutions) {
   EXPECT_DOUBLE_EQ(taehv_flops_of_frame(config, 128, 64), 2 * one);
   // By hand: the first convolution, 64 x 3 x 9 at 4,096 pixels, is the least of it.
   EXPECT_GT(one, 2.0 * 64 * 3 * 9 * 4096);
+  // Summed up by another program, stage by stage.
+  EXPECT_DOUBLE_EQ(one, 1740668928);
+  EXPECT_DOUBLE_EQ(taehv_flops_of_frame(model_of("taew2_2_super"), 64, 64), 661061632);
+  EXPECT_DOUBLE_EQ(taehv_flops_of_frame(model_of("taeltx2_3_wide"), 64, 64), 305885184);
 }
 
 }  // namespace

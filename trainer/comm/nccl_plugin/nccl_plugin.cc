@@ -17,6 +17,7 @@
 
 #include "trainer/comm/nccl_plugin/abi.h"
 #include "trainer/comm/nccl_plugin/runtime_compiler.h"
+#include "trainer/comm/nccl_words.h"
 #include "trainer/values/philox_text.h"
 
 namespace tj::trainer {
@@ -36,8 +37,9 @@ std::string card_of(const cudaDeviceProp& properties) {
 bool use_device(int index, PluginText* text, PluginText* card) try {
   const int count = c10::cuda::device_count_ensure_non_zero();
   if (index >= count) {
-    text->write("CUDA has " + std::to_string(count) + " devices, and this process needs number " +
-                std::to_string(index));
+    text->write("CUDA has " + std::to_string(count) + (count == 1 ? " device" : " devices") +
+                ", numbered from 0, and this process needs number " + std::to_string(index) +
+                ": invalid device ordinal");
     return false;
   }
   at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
@@ -79,7 +81,7 @@ void* open_backend(const NcclGroup* group, PluginText* text) try {
   nccl->eagerConnectSingleDevice(device);
   return c10::intrusive_ptr<c10d::Backend>(std::move(nccl)).release();
 } catch (const std::exception& failure) {
-  text->write(failure.what());
+  text->write(nccl_words(failure.what()).cause);
   return nullptr;
 }
 

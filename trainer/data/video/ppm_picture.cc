@@ -1,7 +1,10 @@
 #include "trainer/data/video/ppm_picture.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -96,6 +99,26 @@ Result<std::unique_ptr<Video>> open_ppm_picture(const fs::path& path) {
   const auto head = read_head(path, file);
   if (!head) return head.error();
   return std::unique_ptr<Video>(std::make_unique<PpmPicture>(path, *head));
+}
+
+Result<void> write_ppm_picture(const fs::path& path, const VideoShape& shape,
+                               std::span<const std::byte> rgb) {
+  TJ_CHECK(rgb.size() == shape.frame_bytes(), "one whole picture");
+  const std::string head =
+      "P6\n" + std::to_string(shape.width) + " " + std::to_string(shape.height) + "\n255\n";
+  const auto failed = [&] {
+    return Error{.code = Code::unavailable,
+                 .message = std::string("can't be written: ") + std::strerror(errno),
+                 .subject = path.string()};
+  };
+  std::FILE* const file = std::fopen(path.c_str(), "wbe");
+  if (file == nullptr) return failed();
+  const bool is_whole = std::fwrite(head.data(), 1, head.size(), file) == head.size() &&
+                        std::fwrite(rgb.data(), 1, rgb.size(), file) == rgb.size() &&
+                        std::fflush(file) == 0;
+  const auto cut = failed();
+  if (std::fclose(file) != 0) return failed();
+  return is_whole ? Result<void>() : cut;
 }
 
 }  // namespace tj::trainer

@@ -1,17 +1,15 @@
 #include "trainer/data/video/video_files.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <functional>
 #include <map>
 #include <string_view>
 
+#include "trainer/data/data_file.h"
 #include "trainer/data/file_walk.h"
-#include "trainer/data/video/libav/abi.h"
 #include "trainer/data/video/ppm_picture.h"
-#include "trainer/process/program_folder.h"
+#include "trainer/data/video/video_plugin.h"
 
 namespace tj::trainer {
 namespace {
@@ -37,8 +35,8 @@ bool is_video(const fs::path& file) {
 }
 bool is_ppm(const fs::path& file) { return ending_of(file) == ".ppm"; }
 
-Error wrong(const std::string& subject, std::string what, Code code = Code::invalid) {
-  return {.code = code, .message = std::move(what), .subject = subject};
+Error wrong(const std::string& subject, std::string what) {
+  return {.code = Code::invalid, .message = std::move(what), .subject = subject};
 }
 
 /// Videos of a folder by their names, where that of pictures is their folder's.
@@ -50,38 +48,12 @@ Result<void> add_folder(const std::string& folder, std::vector<VideoFiles>& vide
     if (is_video(file)) by_name[file].files = {file};
     if (is_picture(file)) by_name[file.parent_path()].files.push_back(file);
   }
-  for (auto& [name, video] : by_name) videos.push_back(std::move(video));
+  for (auto& [name, video] : by_name) {
+    video.folder = folder;
+    videos.push_back(std::move(video));
+  }
   return {};
 }
-
-class LibavVideo final : public Video {
- public:
-  LibavVideo(const VideoPlugin& plugin, void* video, const VideoInfo& info, std::string path)
-      : plugin_(plugin), video_(video), info_(info), path_(std::move(path)) {}
-  ~LibavVideo() override { plugin_.close(video_); }
-  LibavVideo(const LibavVideo&) = delete;
-  LibavVideo& operator=(const LibavVideo&) = delete;
-
-  VideoShape shape() const override {
-    return {.frames = info_.frames, .height = info_.height, .width = info_.width};
-  }
-
-  Result<void> read(std::span<const std::int64_t> frames, std::span<std::byte> rgb) const override {
-    TJ_CHECK(rgb.size() == frames.size() * shape().frame_bytes(), "room for all frames");
-    const std::vector<long long> numbers(frames.begin(), frames.end());
-    PluginText why;
-    if (!plugin_.read(video_, numbers.data(), static_cast<long long>(numbers.size()),
-                      reinterpret_cast<unsigned char*>(rgb.data()), &why))
-      return wrong(path_, why.bytes);
-    return {};
-  }
-
- private:
-  const VideoPlugin& plugin_;
-  void* const video_;
-  const VideoInfo info_;
-  const std::string path_;
-};
 
 /// Opens a picture when it is read: there may be a million of them.
 class Pictures final : public Video {
@@ -97,7 +69,11 @@ class Pictures final : public Video {
   }
 
   Result<void> read(std::span<const std::int64_t> frames, std::span<std::byte> rgb) const override {
-    const auto bytes = of_first_.frame_bytes();
+    return read_part(frames, {.height = of_first_.height, .width = of_first_.width}, rgb);
+  }
+
+  Result<void> read_part(std::span<const std::int64_t> frames, const VideoPart& part,
+                         std::span<std::byte> rgb) const override {
     for (std::size_t i = 0; i < frames.size(); ++i) {
       const auto& file = files_[static_cast<std::size_t>(frames[i])];
       const auto picture = open_(file);
@@ -108,7 +84,8 @@ class Pictures final : public Video {
                                         ", and the first picture of its folder " +
                                         size_text(of_first_));
       constexpr std::int64_t kOnly[] = {0};
-      if (auto read = (*picture)->read(kOnly, rgb.subspan(i * bytes, bytes)); !read) return read;
+      const auto place = rgb.subspan(i * part.bytes(), part.bytes());
+      if (auto read = (*picture)->read_part(kOnly, part, place); !read) return read;
     }
     return {};
   }
@@ -123,24 +100,9 @@ class Pictures final : public Video {
   const Open open_;
 };
 
-Result<const VideoPlugin*> load_plugin(const fs::path& path) {
-  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* const why = ::dlerror();
-    return wrong(path.string(),
-                 std::string("can't be loaded: ") + (why == nullptr ? "no cause given" : why) +
-                     "; videos need it and FFmpeg's libraries (Debian: libavformat59, "
-                     "libavcodec59, libswscale6), PPM pictures don't",
-                 Code::not_found);
-  }
-  using Factory = const VideoPlugin* (*)();
-  const auto factory = reinterpret_cast<Factory>(::dlsym(library, kVideoFactory));
-  if (factory == nullptr || factory()->abi != kVideoAbi)
-    return wrong(path.string(), "is not of the same build as this program", Code::not_found);
-  return factory();
-}
-
 }  // namespace
+
+bool VideoFiles::are_pictures() const { return files.size() > 1 || is_picture(files.front()); }
 
 std::string VideoFiles::name() const {
   const auto& first = files.front();
@@ -153,41 +115,47 @@ Result<std::vector<VideoFiles>> find_videos(const std::vector<std::string>& path
   for (const auto& path : paths) {
     std::error_code unreadable;
     const auto status = fs::status(path, unreadable);
-    if (!fs::exists(status)) return wrong(flag + " " + path, "is not there");
+    if (status.type() == fs::file_type::none) return read_error(path, unreadable.value());
+    if (!fs::exists(status))
+      return wrong(flag + " " + path,
+                   "is not there; it must be a folder of videos or pictures, or a video, on every "
+                   "node: is the volume mounted?");
     const auto before = videos.size();
     if (!fs::is_directory(status)) {
-      videos.push_back({{path}});
+      videos.push_back({.files = {path}});
     } else if (auto added = add_folder(path, videos); !added) {
       return added.error();
     }
     if (videos.size() == before)
       return wrong(flag + " " + path,
                    "holds no video (.mp4, .mkv, .webm, .mov, .avi, ...) and no picture (.ppm, "
-                   ".png, .jpg, .webp, .bmp)");
+                   ".png, .jpg, .webp, .bmp); is it the right folder, and its volume mounted?");
   }
   return videos;
 }
 
-fs::path VideoOpener::default_plugin() { return program_folder() / "libtrainer_video.so"; }
+fs::path VideoOpener::default_plugin() { return default_video_plugin(); }
 
 Result<void> VideoOpener::prepare_for(const std::vector<VideoFiles>& videos) {
   const bool is_needed = std::ranges::any_of(
       videos, [](const VideoFiles& video) { return !std::ranges::all_of(video.files, is_ppm); });
   if (!is_needed || plugin_ != nullptr) return {};
-  const auto plugin = load_plugin(plugin_path_);
+  const auto plugin = load_video_plugin(plugin_path_);
   if (!plugin) return plugin.error();
+  auto decoder = configure_videos(**plugin, reading_);
+  if (!decoder) return decoder.error();
+  decoder_ = std::move(*decoder);
   plugin_ = *plugin;
   return {};
 }
 
-Result<std::unique_ptr<Video>> VideoOpener::open_file(const fs::path& file) const {
-  if (is_ppm(file)) return open_ppm_picture(file);
+const VideoPlugin& VideoOpener::plugin() const {
   TJ_CHECK(plugin_ != nullptr, "the plug-in is loaded where a file needs it");
-  VideoInfo info;
-  PluginText why;
-  void* const video = plugin_->open(file.c_str(), &info, &why);
-  if (video == nullptr) return wrong(file.string(), why.bytes);
-  return std::unique_ptr<Video>(std::make_unique<LibavVideo>(*plugin_, video, info, file.string()));
+  return *plugin_;
+}
+
+Result<std::unique_ptr<Video>> VideoOpener::open_file(const fs::path& file) const {
+  return is_ppm(file) ? open_ppm_picture(file) : open_video(plugin(), file);
 }
 
 Result<std::unique_ptr<Video>> VideoOpener::open(const VideoFiles& video) const {
@@ -196,6 +164,15 @@ Result<std::unique_ptr<Video>> VideoOpener::open(const VideoFiles& video) const 
   return std::unique_ptr<Video>(std::make_unique<Pictures>(
       video.files, (*first)->shape(),
       [copy = *this](const fs::path& file) { return copy.open_file(file); }));
+}
+
+std::unique_ptr<Video> VideoOpener::open_known(const VideoFiles& video,
+                                               const VideoFacts& facts) const {
+  return known_video(plugin(), video.files.front(), facts);
+}
+
+Result<VideoFacts> VideoOpener::scan(const VideoFiles& video) const {
+  return scan_video(plugin(), video.files.front());
 }
 
 }  // namespace tj::trainer

@@ -6,6 +6,7 @@
 
 #include "trainer/process/lines.h"
 #include "trainer/values/counter_random.h"
+#include "trainer/values/flat_layout.h"
 #include "trainer/values/settings.h"
 
 namespace tj::trainer {
@@ -35,15 +36,14 @@ class Dice {
   std::uint64_t state_;
 };
 
-/// Rows of RGB pixels to planes of one channel each.
-void cut_out(std::span<const std::byte> rgb, const VideoShape& shape, const Clip& clip,
-             std::int64_t side, std::byte* place) {
+/// Rows of RGB pixels of a square to planes of one channel each.
+void write_planes(std::span<const std::byte> rgb, std::int64_t side, bool is_mirrored,
+                  std::byte* place) {
   for (std::int64_t channel = 0; channel < kRgbChannels; ++channel) {
     for (std::int64_t row = 0; row < side; ++row) {
-      const auto* const pixels =
-          rgb.data() + ((clip.top + row) * shape.width + clip.left) * kRgbChannels + channel;
+      const auto* const pixels = rgb.data() + row * side * kRgbChannels + channel;
       for (std::int64_t column = 0; column < side; ++column) {
-        const auto from = clip.is_mirrored ? side - 1 - column : column;
+        const auto from = is_mirrored ? side - 1 - column : column;
         *place++ = pixels[from * kRgbChannels];
       }
     }
@@ -59,7 +59,8 @@ std::string BadVideos::count_text() const {
 std::string BadVideos::text() const {
   char share[32];
   std::snprintf(share, sizeof share, "%g%%", 100 * share_max);
-  return count_text() + " can't be used, --bad-data-max allows " + share;
+  return count_text() + " can't be used, --bad-data-max allows " + share +
+         " (mend or remove them, or allow more)";
 }
 
 ClipPlan::ClipPlan(const std::vector<VideoShape>& videos, const ClipShape& shape, bool is_drawn)
@@ -85,32 +86,44 @@ Clip ClipPlan::clip(const Sample& sample, std::uint64_t retry) const {
     const auto gaps = std::max<std::int64_t>(1, shape_.frames - 1);
     const auto fitting = (shape.frames - 1) / gaps;
     stride = 1 + dice.next(std::clamp<std::int64_t>(fitting, 1, shape_.stride_max));
-    first = dice.next(shape.frames - (shape_.frames - 1) * stride);
-    clip.top = dice.next(shape.height - shape_.side + 1);
-    clip.left = dice.next(shape.width - shape_.side + 1);
-    clip.is_mirrored = dice.next(2) == 1;
+    const auto place_in = [&](std::int64_t room, std::int64_t step) {
+      return step * dice.next(room / step + 1);
+    };
+    first = place_in(shape.frames - (shape_.frames - 1) * stride - 1, shape_.frame_step);
+    clip.top = place_in(shape.height - shape_.side, shape_.pixel_step);
+    clip.left = place_in(shape.width - shape_.side, shape_.pixel_step);
+    clip.is_mirrored = dice.next(2) == 1 && shape_.may_be_mirrored;
   }
   for (std::int64_t frame = 0; frame < shape_.frames; ++frame)
     clip.frames.push_back(first + frame * stride);
   return clip;
 }
 
-ClipSamples::ClipSamples(std::vector<std::unique_ptr<Video>> videos, const Options& options)
+ClipSamples::ClipSamples(std::vector<std::unique_ptr<Video>> videos, Options options)
     : videos_(std::move(videos)),
-      options_(options),
-      plan_(shapes_of(videos_), options.shape, options.is_drawn) {}
+      options_(std::move(options)),
+      plan_(shapes_of(videos_), options_.shape, options_.is_drawn) {}
 
-Result<void> ClipSamples::read_clip(const Clip& clip, std::span<std::byte> place) const {
-  const auto& video = *videos_[clip.video];
-  const auto shape = video.shape();
-  std::vector<std::byte> rgb(clip.frames.size() * shape.frame_bytes());
-  if (auto read = video.read(clip.frames, rgb); !read) return read;
-  const auto frame_bytes =
-      static_cast<std::size_t>(kRgbChannels * options_.shape.side * options_.shape.side);
+Result<void> ClipSamples::read_clip(const Clip& clip, const Place& place) const {
+  const auto side = options_.shape.side;
+  const VideoPart square{.top = clip.top, .left = clip.left, .height = side, .width = side};
+  std::vector<std::byte> rgb(clip.frames.size() * square.bytes());
+  if (auto read = videos_[clip.video]->read_part(clip.frames, square, rgb); !read) return read;
   for (std::size_t i = 0; i < clip.frames.size(); ++i)
-    cut_out(std::span(rgb).subspan(i * shape.frame_bytes(), shape.frame_bytes()), shape, clip,
-            options_.shape.side, place.data() + i * frame_bytes);
-  return {};
+    write_planes(std::span(rgb).subspan(i * square.bytes(), square.bytes()), side, clip.is_mirrored,
+                 place.frames.data() + i * square.bytes());
+  return options_.latents.empty() ? Result<void>() : read_latents(clip, place.latents);
+}
+
+/// Those of a clip that lies on the grid, frame after frame.
+Result<void> ClipSamples::read_latents(const Clip& clip, std::span<float> place) const {
+  const auto& grid = options_.grid;
+  return options_.latents[clip.video].read({.first = clip.frames.front() / grid.frames,
+                                            .count = options_.shape.frames / grid.frames,
+                                            .top = clip.top / grid.pixels,
+                                            .left = clip.left / grid.pixels,
+                                            .side = options_.shape.side / grid.pixels},
+                                           place);
 }
 
 Result<void> ClipSamples::note_damage(const Clip& clip, const Error& error) const {
@@ -122,32 +135,59 @@ Result<void> ClipSamples::note_damage(const Clip& clip, const Error& error) cons
     return Error{.code = Code::invalid,
                  .message = error.message + "; " + bad.text(),
                  .subject = error.subject};
-  say_error("left out, other clips take its place: " + describe(error));
+  say_error("left out, other clips take its place (" + bad.count_text() + "): " + describe(error));
   return {};
 }
 
-Result<SampleBatch> ClipSamples::read(std::span<const Sample> samples) const {
-  const auto& [frames, side, stride_max] = options_.shape;
-  HostTensor clips{
-      .type = HostTensor::Type::uint8,
-      .shape = {static_cast<std::int64_t>(samples.size()), frames, kRgbChannels, side, side},
-      .bytes = {}};
-  const auto clip_bytes = static_cast<std::size_t>(frames * kRgbChannels * side * side);
-  clips.bytes.resize(samples.size() * clip_bytes);
-  for (std::size_t row = 0; row < samples.size(); ++row) {
-    const auto place = std::span(clips.bytes).subspan(row * clip_bytes, clip_bytes);
-    Result<void> done;
-    for (std::uint64_t retry = 0; retry < kTriesMax; ++retry) {
-      const auto clip = plan_.clip(samples[row], retry);
-      done = read_clip(clip, place);
-      if (done) break;
-      if (auto noted = note_damage(clip, done.error()); !noted) return noted.error();
-    }
-    if (!done) return done.error();
+SampleBatch ClipSamples::room_for(std::int64_t samples) const {
+  const auto& shape = options_.shape;
+  const auto& grid = options_.grid;
+  SampleBatch batch{.tensors = {}, .weight = samples * options_.weight};
+  batch.tensors.push_back({.type = HostTensor::Type::uint8,
+                           .shape = {samples, shape.frames, kRgbChannels, shape.side, shape.side},
+                           .bytes = {}});
+  batch.tensors.back().bytes.resize(
+      static_cast<std::size_t>(element_count(batch.tensors.back().shape)));
+  if (options_.latents.empty()) return batch;
+  const auto side = shape.side / grid.pixels;
+  batch.tensors.push_back(
+      {.type = HostTensor::Type::float32,
+       .shape = {samples, shape.frames / grid.frames, grid.channels, side, side},
+       .bytes = {}});
+  batch.tensors.back().bytes.resize(
+      sizeof(float) * static_cast<std::size_t>(element_count(batch.tensors.back().shape)));
+  return batch;
+}
+
+ClipSamples::Place ClipSamples::place_of(SampleBatch& batch, std::size_t row) {
+  const auto of_row = [row](HostTensor& tensor) {
+    const auto bytes = tensor.bytes.size() / static_cast<std::size_t>(tensor.shape.front());
+    return std::span(tensor.bytes).subspan(row * bytes, bytes);
+  };
+  Place place{.frames = of_row(batch.tensors.front()), .latents = {}};
+  if (batch.tensors.size() == 1) return place;
+  const auto latents = of_row(batch.tensors.back());
+  place.latents = {reinterpret_cast<float*>(latents.data()), latents.size() / sizeof(float)};
+  return place;
+}
+
+Result<void> ClipSamples::read_sample(const Sample& sample, const Place& place) const {
+  Result<void> done;
+  for (std::uint64_t retry = 0; retry < kTriesMax; ++retry) {
+    const auto clip = plan_.clip(sample, retry);
+    done = read_clip(clip, place);
+    if (done) break;
+    if (auto noted = note_damage(clip, done.error()); !noted) return noted;
   }
-  SampleBatch batch{.tensors = {},
-                    .weight = static_cast<std::int64_t>(samples.size()) * options_.weight};
-  batch.tensors.push_back(std::move(clips));
+  return done;
+}
+
+Result<SampleBatch> ClipSamples::read(std::span<const Sample> samples) const {
+  auto batch = room_for(static_cast<std::int64_t>(samples.size()));
+  for (std::size_t row = 0; row < samples.size(); ++row) {
+    if (const auto done = read_sample(samples[row], place_of(batch, row)); !done)
+      return done.error();
+  }
   return batch;
 }
 
@@ -157,6 +197,7 @@ DataMark ClipSamples::mark() const {
     for (const auto extent : {shape.frames, shape.height, shape.width})
       digest = mixed(digest ^ static_cast<std::uint64_t>(extent));
   }
+  if (!options_.latents.empty()) digest = mixed(digest + 1);  // other clips
   char text[20];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(digest));
   return {.unit = "frames", .count = frame_count(), .digest = text};

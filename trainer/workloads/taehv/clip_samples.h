@@ -10,6 +10,7 @@
 
 #include "trainer/data/video/video.h"
 #include "trainer/workload/sample_source.h"
+#include "trainer/workloads/taehv/teacher_latents.h"
 
 namespace tj::trainer {
 
@@ -17,6 +18,10 @@ struct ClipShape {
   std::int64_t frames = 0;      // of a clip
   std::int64_t side = 0;        // pixels, of its square
   std::int64_t stride_max = 1;  // frames of the video for one of the clip, at most
+  // Where a clip that is drawn may lie.
+  std::int64_t frame_step = 1;  // its first frame is a multiple of it
+  std::int64_t pixel_step = 1;  // and so are top and left
+  bool may_be_mirrored = true;
 };
 
 /// Videos that can't be used, and how many of all may be such.
@@ -30,7 +35,7 @@ struct BadVideos {
   }
   /// "1 of 7 videos"
   std::string count_text() const;
-  /// "1 of 7 videos can't be used, --bad-data-max allows 1%"
+  /// "1 of 7 videos can't be used, --bad-data-max allows 1% (mend or remove them, or allow more)"
   std::string text() const;
 };
 
@@ -68,19 +73,32 @@ class ClipSamples final : public SampleSource {
     bool is_drawn = true;
     std::int64_t weight = 0;  // of one clip
     BadVideos bad = {};       // of all: those that could not be opened
+    /// Of each video, in their order; empty: there is no teacher. Clips are drawn by steps of its
+    /// grid, and with a stride of 1.
+    std::vector<TeacherLatents> latents = {};
+    LatentGrid grid = {};
   };
-  ClipSamples(std::vector<std::unique_ptr<Video>> videos, const Options& options);
+  ClipSamples(std::vector<std::unique_ptr<Video>> videos, Options options);
 
   std::int64_t sample_count() const override { return plan_.count(); }
-  /// One tensor, uint8 [samples, frames, 3, side, side]. For a clip that can't be decoded another
-  /// one is taken, the same on all ranks, and its video is named once; with more such videos than
-  /// may be, it fails.
+  /// uint8 [samples, frames, 3, side, side], and where there is a teacher its latents of the clips,
+  /// float32. For a clip that can't be read another one is taken, the same on all ranks, and its
+  /// video is named once; with more such videos than may be, it fails.
   Result<SampleBatch> read(std::span<const Sample> samples) const override;
   DataMark mark() const override;
   std::string description() const override;
 
  private:
-  Result<void> read_clip(const Clip& clip, std::span<std::byte> place) const;
+  /// Of one sample in a batch.
+  struct Place {
+    std::span<std::byte> frames;
+    std::span<float> latents;
+  };
+  SampleBatch room_for(std::int64_t samples) const;
+  static Place place_of(SampleBatch& batch, std::size_t row);
+  Result<void> read_sample(const Sample& sample, const Place& place) const;
+  Result<void> read_clip(const Clip& clip, const Place& place) const;
+  Result<void> read_latents(const Clip& clip, std::span<float> place) const;
   std::int64_t frame_count() const;
   Result<void> note_damage(const Clip& clip, const Error& error) const;
 

@@ -5,29 +5,48 @@
 // latents [N, T / 4, C, H / 8, W / 8] (the divisors depend on the variant).
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "trainer/workload/model.h"
+#include "trainer/workloads/taehv/adversary.h"
 #include "trainer/workloads/taehv/taehv_config.h"
 
 namespace tj::trainer {
 
-/// The loss of one value is squared x error^2 + absolute x |error|.
+/// The loss of one value is squared x error^2 + absolute x |error|. What is added to their mean is
+/// a mean itself, over all clips of a step.
 struct TaehvLoss {
   double squared = 1;
   double absolute = 0;
+  double latent = 0;       // of the squared difference from the teacher's latents; 0: there is none
+  double adversarial = 0;  // of that from corrected frames; 0: there is no discriminator
+
+  /// How many sums a pass tells.
+  std::size_t metric_sums() const {
+    return 2 + std::size_t{latent > 0} + std::size_t{adversarial > 0};
+  }
 };
+
+/// All tensors of a model that is trained with this loss: those of the autoencoder, then those of
+/// the discriminator.
+std::vector<TensorSpec> tensors_of(const TaehvConfig& config, const TaehvLoss& loss);
+/// The pieces of both, in their order: the discriminator is one.
+std::vector<ModelBlock> blocks_of(const TaehvConfig& config, const TaehvLoss& loss);
 
 class Taehv final : public Model {
  public:
+  /// With a discriminator the keeper has a memory, of rows of its ReplayShape.
   Taehv(const TaehvConfig& config, const TaehvLoss& loss, const ModelOptions& options,
         const ModelKeeper& keeper = {});
 
-  /// The batch's only tensor is uint8 [N, T, 3, H, W], T a multiple of frames_of_latent() and H and
-  /// W of pixels_of_latent(). The first frames_to_trim() frames are not reconstructed, and don't
-  /// count. Metrics: the sum of the squared errors of what a viewer sees, and without a
-  /// `first_sample` the SSIM of each clip, times its number of values.
+  /// The batch is uint8 [N, T, 3, H, W], T a multiple of frames_of_latent() and H and W of
+  /// pixels_of_latent(), and where there is a teacher its latents of the clips, float32. The first
+  /// frames_to_trim() frames are not reconstructed, and don't count. Metrics: the sum of the
+  /// squared errors of what a viewer sees; without a `first_sample` the SSIM of each clip, times
+  /// its number of values; and with one the squared difference from the teacher and the
+  /// discriminator's loss, alike.
   PassSums pass(const Batch& batch, std::optional<std::int64_t> first_sample) const override;
 
   /// Frames are repeated at the end up to a multiple of frames_of_latent().
@@ -42,12 +61,20 @@ class Taehv final : public Model {
 
  private:
   friend class TaehvStream;
-  at::Tensor reconstructed(const at::Tensor& frames) const;
+  struct Made {
+    at::Tensor latents;
+    at::Tensor frames;  // not clamped
+  };
+  Made reconstructed(const at::Tensor& frames) const;
+  /// Of a pass in training: adds to its loss, and tells one sum more.
+  void learn_from_teacher(const Batch& batch, const Made& made, PassSums& sums) const;
+  void learn_from_adversary(const SeenClips& clips, std::int64_t first_sample,
+                            PassSums& sums) const;
   at::Tensor apply(std::span<const TaehvLayer> layers, at::Tensor x, std::int64_t clips) const;
-  at::Tensor apply_pieces(const std::vector<TaehvLayer>& layers,
-                          const std::array<std::size_t, kStages>& pieces, std::size_t first_block,
-                          at::Tensor x, std::int64_t clips) const;
+  at::Tensor apply_pieces(const std::vector<TaehvLayer>& layers, const TaehvPieces& pieces,
+                          std::size_t first_block, at::Tensor x, std::int64_t clips) const;
   at::Tensor apply_one(const TaehvLayer& layer, const at::Tensor& x, const at::Tensor& past) const;
+  at::Tensor end_memory(const TaehvLayer& layer, const at::Tensor& x, at::Tensor added) const;
 
   TaehvConfig config_;
   TaehvLoss loss_;
@@ -55,6 +82,7 @@ class Taehv final : public Model {
   BlockHooks* hooks_;  // null: there are none
   TaehvLayers layers_;
   std::vector<at::Tensor> tensors_;
+  std::optional<Adversary> adversary_;
 };
 
 /// One side of a model, frame by frame, in memory that does not grow with the video.

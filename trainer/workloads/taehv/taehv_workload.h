@@ -1,5 +1,6 @@
 // TAEHV on videos as a workload.
 #pragma once
+#include "trainer/data/video/indexed_videos.h"
 #include "trainer/data/video/video_files.h"
 #include "trainer/workload/workload.h"
 #include "trainer/workloads/taehv/clip_samples.h"
@@ -18,16 +19,18 @@ class TaehvWorkload final : public Workload {
   OpenedData open_data(const DataPaths& data) override;
 
   std::vector<Setting> settings() const override { return settings_; }
-  std::vector<TensorSpec> tensors() const override { return taehv_layers(config_).tensors; }
-  std::vector<ModelBlock> blocks() const override { return taehv_blocks(taehv_layers(config_)); }
+  std::vector<TensorSpec> tensors() const override { return tensors_of(config_, loss_); }
+  std::vector<ModelBlock> blocks() const override { return blocks_of(config_, loss_); }
+  std::vector<ParameterGroup> groups() const override;
+  std::optional<MemorySpec> memory() const override;
   std::unique_ptr<Model> make_model(const ModelOptions& options,
                                     const ModelKeeper& keeper) const override;
   SampleWords words() const override;
   SampleCost cost() const override;
-  std::size_t metric_sums() const override { return 2; }
+  std::size_t metric_sums() const override { return loss_.metric_sums(); }
   std::vector<Metric> metrics() const override;
   bool draws_pictures() const override { return true; }
-  ModelShape shape() const override { return taehv_shape(config_); }
+  ModelShape shape() const override;
   std::string config_json() const override { return taehv_config_json(config_); }
   Result<TensorReader> open_initial_weights(const std::string& path) const override;
   std::int64_t hidden_width() const override { return config_.encoder_width; }
@@ -35,17 +38,35 @@ class TaehvWorkload final : public Workload {
  private:
   struct Usable {
     std::vector<std::unique_ptr<Video>> videos;
+    std::vector<TeacherLatents> latents;  // of each of them; none without a teacher
     std::vector<Error> left_out;
   };
-  Usable open_all(const std::vector<VideoFiles>& found) const;
+  void configure_teacher(FlagReader& reader);
+  void configure_loss(FlagReader& reader);
+  void configure_adversary(FlagReader& reader);
+  ReplayShape replay_shape() const;
+  bool has_teacher(const DataPaths& data) const {
+    return !teacher_folder_.empty() && !data.is_eval;
+  }
+  LatentGrid latent_grid() const;
+  Usable open_all(const std::vector<VideoFiles>& found, const DataPaths& data,
+                  IndexedVideos& opener) const;
+  std::optional<Error> add(const VideoFiles& files, const DataPaths& data, IndexedVideos& opener,
+                           Usable& usable) const;
   std::optional<Error> unfit(const VideoShape& video, const std::string& name) const;
   std::int64_t values_of_clip() const;
+  double adversary_flops() const;
 
   std::string preset_name_;
+  double preset_lr_ = 0;
   TaehvConfig config_;
   TaehvLoss loss_;
   ClipShape clip_;
   double bad_share_max_ = 0;
+  std::string teacher_folder_;  // of latents; empty: there is no teacher
+  std::int64_t replay_rows_ = 0;
+  VideoReading reading_;
+  std::string index_file_;  // empty: that of each folder
   VideoOpener opener_;
   std::vector<Setting> settings_;
 };

@@ -1,141 +1,225 @@
 #include "trainer/data/video/libav/decoder.h"
 
 #include <algorithm>
-#include <cstring>
+#include <string_view>
+#include <utility>
 
 extern "C" {
-#include <libavutil/error.h>
-#include <libavutil/pixdesc.h>
+#include <libavutil/hwcontext.h>
+#include <libavutil/mathematics.h>
 }
 
 namespace tj::trainer {
 namespace {
 
-[[noreturn]] void fail(const std::string& what) { throw VideoError(what); }
-
-std::string words_of(int code) {
-  char text[AV_ERROR_MAX_STRING_SIZE] = {};
-  av_strerror(code, text, sizeof text);
-  return text;
-}
-
-int checked(int code, const char* what) {
-  if (code < 0) fail(std::string(what) + ": " + words_of(code));
-  return code;
-}
-
 Owned<AVFormatContext> opened(const std::string& path) {
   AVFormatContext* format = nullptr;
-  checked(avformat_open_input(&format, path.c_str(), nullptr, nullptr), "is no video");
+  const int code = avformat_open_input(&format, path.c_str(), nullptr, nullptr);
+  // An MP4 whose end is missing has no table of its frames, and looks like no video at all.
+  checked(code, code == AVERROR_INVALIDDATA ? "is no video, or ends early" : "can't be opened");
   return Owned<AVFormatContext>(format);
 }
 
-/// Matrix and range as the stream says them, and as ffmpeg takes them where it does not.
-void tell_colours(SwsContext* to_rgb, const AVFrame& frame) {
-  const int* const table = sws_getCoefficients(
-      frame.colorspace == AVCOL_SPC_UNSPECIFIED ? SWS_CS_DEFAULT : frame.colorspace);
-  int *from = nullptr, *to = nullptr;
-  int from_range = 0, to_range = 0, brightness = 0, contrast = 0, saturation = 0;
-  if (sws_getColorspaceDetails(to_rgb, &from, &from_range, &to, &to_range, &brightness, &contrast,
-                               &saturation) < 0)
-    return;  // no conversion of colours
-  const bool is_full = frame.color_range == AVCOL_RANGE_JPEG ||
-                       (frame.color_range == AVCOL_RANGE_UNSPECIFIED && from_range != 0);
-  sws_setColorspaceDetails(to_rgb, table, is_full ? 1 : 0, to, to_range, brightness, contrast,
-                           saturation);
+/// Their headers say what a decoder must know, and each packet has its own time.
+bool says_all_in_header(const AVInputFormat& format) {
+  const std::string_view name = format.name;
+  return name.starts_with("mov,") || name.starts_with("matroska,");
 }
+
+/// Frames that no other one refers to are marked in the stream (nal_ref_idc 0, B-VOPs), and the
+/// decoder leaves them out unseen. Of two fields that make a frame one alone may be marked.
+bool may_skip(const AVCodecParameters& parameters) {
+  const bool is_marked =
+      parameters.codec_id == AV_CODEC_ID_H264 || parameters.codec_id == AV_CODEC_ID_MPEG4;
+  const bool is_of_fields =
+      parameters.field_order != AV_FIELD_UNKNOWN && parameters.field_order != AV_FIELD_PROGRESSIVE;
+  return is_marked && !is_of_fields;
+}
+
+bool is_sane(std::int64_t time) { return time > -kVideoTimeMax && time < kVideoTimeMax; }
 
 }  // namespace
 
-Decoder::Decoder(const std::string& path)
-    : path_(path), format_(opened(path)), frame_(av_frame_alloc()), packet_(av_packet_alloc()) {
-  checked(avformat_find_stream_info(format_.get(), nullptr), "has no readable streams");
-  const AVCodec* codec = nullptr;
-  stream_ = av_find_best_stream(format_.get(), AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
-  if (stream_ < 0) fail("has no video stream that can be decoded: " + words_of(stream_));
+bool is_whole(const AVFrame& frame) {
+  return frame.decode_error_flags == 0 && (frame.flags & AV_FRAME_FLAG_CORRUPT) == 0;
+}
+
+Decoder::Decoder(const std::string& path, const HardwareDevice& device, const StreamFacts* known)
+    : path_(path),
+      device_(&device),
+      known_(known),
+      format_(opened(path)),
+      frame_(av_frame_alloc()),
+      packet_(av_packet_alloc()) {
+  probe();
   for (unsigned i = 0; i < format_->nb_streams; ++i)
     if (static_cast<int>(i) != stream_) format_->streams[i]->discard = AVDISCARD_ALL;
-  codec_.reset(avcodec_alloc_context3(codec));
-  checked(avcodec_parameters_to_context(codec_.get(), format_->streams[stream_]->codecpar),
-          "has no usable parameters");
-  codec_->pkt_timebase = format_->streams[stream_]->time_base;
-  codec_->thread_count = 1;  // batches are read by threads already
-  checked(avcodec_open2(codec_.get(), codec, nullptr), "can't be decoded");
+  open_codec();
   if (codec_->width < 1 || codec_->height < 1) fail("says no width and height");
 }
 
-FrameTimes Decoder::scan() {
-  FrameTimes times;
+/// Which stream it is, and what is in it. Where that is known from before, and stands in the
+/// header, no packets are read for it.
+void Decoder::probe() {
+  if (known_ != nullptr && known_->are_in_header) {
+    stream_ = known_->stream;
+    decoder_ = known_->codec;
+    const bool is_there = stream_ < static_cast<int>(format_->nb_streams);
+    if (!is_there || format_->streams[stream_]->codecpar->codec_id != known_->parameters->codec_id)
+      fail("is another video than before");
+    return;
+  }
+  checked(avformat_find_stream_info(format_.get(), nullptr), "has no readable streams");
+  stream_ = av_find_best_stream(format_.get(), AVMEDIA_TYPE_VIDEO, -1, -1, &decoder_, 0);
+  if (stream_ < 0) fail("has no video stream that can be decoded: " + words_of(stream_));
+}
+
+void Decoder::open_codec() {
+  const bool is_known = known_ != nullptr && known_->are_in_header;
+  const auto& stream = *format_->streams[stream_];
+  const auto& parameters = is_known ? *known_->parameters : *stream.codecpar;
+  codec_.reset(avcodec_alloc_context3(decoder_));
+  checked(avcodec_parameters_to_context(codec_.get(), &parameters), "has no usable parameters");
+  codec_->pkt_timebase = stream.time_base;
+  codec_->thread_count = 1;  // batches are read by threads already
+  device_->decode_for(*codec_, *decoder_);
+  checked(avcodec_open2(codec_.get(), decoder_, nullptr), "can't be decoded");
+  can_skip_ = may_skip(parameters);
+}
+
+AVRational Decoder::rate() const {
+  const auto rate = format_->streams[stream_]->avg_frame_rate;
+  return rate.num > 0 && rate.den > 0 ? rate : AVRational{0, 1};
+}
+
+StreamFacts Decoder::facts() const {
+  StreamFacts facts{.parameters = Owned<AVCodecParameters>(avcodec_parameters_alloc()),
+                    .codec = decoder_,
+                    .stream = stream_,
+                    .are_in_header = says_all_in_header(*format_->iformat)};
+  checked(avcodec_parameters_copy(facts.parameters.get(), format_->streams[stream_]->codecpar),
+          "has no usable parameters");
+  return facts;
+}
+
+bool Decoder::is_picture() const {
+  return std::string_view(format_->iformat->name).ends_with("_pipe");
+}
+
+VideoScan Decoder::scan() {
+  std::vector<std::int64_t> shown, keys;
+  std::int64_t end = 0, packets = 0;
   while (true) {
     const int code = av_read_frame(format_.get(), packet_.get());
     if (code == AVERROR_EOF) break;
-    checked(code, "can't be read to its end");
+    checked(code, "ends early, or can't be read to its end");
     const auto& packet = *packet_;
-    const bool is_shown =
-        packet.stream_index == stream_ && (packet.flags & AV_PKT_FLAG_DISCARD) == 0;
+    const bool is_ours = packet.stream_index == stream_;
+    const bool is_shown = is_ours && (packet.flags & AV_PKT_FLAG_DISCARD) == 0;
+    packets += is_ours ? 1 : 0;
     if (is_shown) {
-      if (packet.pts == AV_NOPTS_VALUE) times.are_known = false;
-      times.shown.push_back(packet.pts);
-      if ((packet.flags & AV_PKT_FLAG_KEY) != 0) times.keys.push_back(packet.pts);
+      shown.push_back(packet.pts);
+      if ((packet.flags & AV_PKT_FLAG_KEY) != 0) keys.push_back(packet.pts);
+      if (is_sane(packet.pts) && is_sane(packet.duration))
+        end = std::max(end, packet.pts + packet.duration);
     }
     av_packet_unref(packet_.get());
+    if (shown.size() > static_cast<std::size_t>(kVideoFramesMax)) fail("has too many frames");
   }
-  if (times.shown.empty()) fail("has no frames");
-  std::ranges::sort(times.shown);
-  std::ranges::sort(times.keys);
-  // Two frames at one time can't be told apart by it.
-  if (std::ranges::adjacent_find(times.shown) != times.shown.end() || times.keys.empty())
-    times.are_known = false;
-  return times;
+  if (shown.empty()) fail("has no frames");
+  // Without its end, where its index is, an AVI is read as far as it goes. In an MP4 there may
+  // rightly be more frames than it shows.
+  const std::int64_t said = format_->streams[stream_]->nb_frames;
+  if (std::string_view(format_->iformat->name) == "avi" && packets < said)
+    fail("ends early: it has " + std::to_string(packets) + " of " + std::to_string(said) +
+         " frames");
+  is_fresh_ = false;
+  is_at_end_ = true;
+  const auto base = format_->streams[stream_]->time_base;
+  const auto frame_rate = rate();
+  const FrameStep step{.units = std::int64_t{base.den} * frame_rate.den,
+                       .frames = std::int64_t{base.num} * std::max(1, frame_rate.num)};
+  VideoScan scan{.times = frame_times(std::move(shown), std::move(keys), step)};
+  if (scan.times.are_known()) {
+    const auto units = static_cast<double>(end) - static_cast<double>(scan.times.at(0));
+    scan.seconds = std::max(0.0, units * av_q2d(base));
+  } else if (frame_rate.num > 0) {
+    scan.seconds = static_cast<double>(scan.times.frames) / av_q2d(frame_rate);
+  }
+  return scan;
 }
 
-void Decoder::seek(std::int64_t time) {
-  checked(av_seek_frame(format_.get(), stream_, time, AVSEEK_FLAG_BACKWARD), "can't be searched");
+void Decoder::end_run() {
+  if (skipped_to_) lost_to_ = std::max(lost_to_.value_or(*skipped_to_), *skipped_to_);
+  skipped_to_.reset();
+  run_ = {};
+}
+
+bool Decoder::seek(std::int64_t time) {
+  const int code = av_seek_frame(format_.get(), stream_, time, AVSEEK_FLAG_BACKWARD);
   avcodec_flush_buffers(codec_.get());
-  has_frame_ = is_at_end_ = false;
+  has_frame_ = is_at_end_ = is_fresh_ = false;
+  skipped_to_ = lost_to_ = std::nullopt;
+  return code >= 0;
 }
 
 /// From the first frame on: opened anew, since not every format can go back.
-void Decoder::restart() { *this = Decoder(path_); }
+void Decoder::restart() {
+  auto run = std::move(run_);
+  *this = Decoder(path_, *device_, known_);
+  run_ = std::move(run);
+}
 
 bool Decoder::is_at(std::int64_t frame, const FrameTimes& times) const {
   if (!has_frame_) return false;
-  return times.are_known ? frame_->pts == times.shown[static_cast<std::size_t>(frame)]
-                         : number_ == frame;
+  return times.are_known() ? frame_->pts == times.at(frame) : number_ == frame;
 }
 
 bool Decoder::is_past(std::int64_t frame, const FrameTimes& times) const {
   if (!has_frame_) return false;
-  return times.are_known ? frame_->pts > times.shown[static_cast<std::size_t>(frame)]
-                         : number_ > frame;
+  return times.are_known() ? frame_->pts > times.at(frame) : number_ > frame;
+}
+
+std::optional<std::int64_t> Decoder::distance_to(std::int64_t frame,
+                                                 const FrameTimes& times) const {
+  if (!times.are_known()) {
+    const bool is_behind = has_frame_ ? number_ > frame : is_at_end_;
+    return is_behind ? std::nullopt : std::optional(frame - number_);
+  }
+  const auto time = times.at(frame);
+  const auto key = times.key_before(frame);
+  const bool is_from_begin = is_fresh_ && key == times.key_before(0);
+  if (is_from_begin) return frame - key;
+  const bool is_ahead = has_frame_ && frame_->pts <= time && frame_->pts >= times.at(key);
+  if (!is_ahead) return std::nullopt;
+  const bool is_lost = lost_to_ && frame_->pts != time && time <= *lost_to_;
+  if (is_lost) return std::nullopt;
+  return frame - times.number_at(frame_->pts).value_or(key);
 }
 
 void Decoder::approach(std::int64_t frame, const FrameTimes& times) {
-  if (!times.are_known) {
-    if (is_past(frame, times) || is_at_end_) restart();
-    return;
-  }
-  const auto time = times.shown[static_cast<std::size_t>(frame)];
-  const auto after = std::ranges::upper_bound(times.keys, time);
-  const auto key = after == times.keys.begin() ? times.keys.front() : *std::prev(after);
-  const bool is_ahead = has_frame_ && frame_->pts <= time && frame_->pts >= key;
-  if (is_ahead) return;
-  seek(key);
-  if (!next_frame() || is_past(frame, times)) restart();  // a format that seeks beside the mark
+  if (distance_to(frame, times)) return;
+  if (!times.are_known()) return restart();
+  const bool is_there =
+      seek(times.at(times.key_before(frame))) && next_frame(times) && !is_past(frame, times);
+  if (!is_there) restart();  // a format that seeks beside the mark, or not at all
 }
 
 /// False at the end of the file.
-bool Decoder::next_frame() {
+bool Decoder::next_frame(const FrameTimes& times) {
   has_frame_ = false;
   while (true) {
     const int code = avcodec_receive_frame(codec_.get(), frame_.get());
     if (code >= 0) {
       ++number_;
-      return has_frame_ = true;
+      has_frame_ = true;
+      tell_passed(times);
+      return true;
     }
     if (code == AVERROR_EOF) return false;
     if (code != AVERROR(EAGAIN)) checked(code, "is damaged");
     if (is_at_end_) return false;
+    is_fresh_ = false;
     const int read = av_read_frame(format_.get(), packet_.get());
     if (read == AVERROR_EOF) {
       is_at_end_ = true;
@@ -143,49 +227,50 @@ bool Decoder::next_frame() {
       continue;
     }
     checked(read, "can't be read");
-    const int sent =
-        packet_->stream_index == stream_ ? avcodec_send_packet(codec_.get(), packet_.get()) : 0;
-    av_packet_unref(packet_.get());
-    checked(sent, "is damaged");
+    send_packet();
   }
 }
 
-void Decoder::decode(std::int64_t frame, const FrameTimes& times, unsigned char* rgb) {
+/// The codec looks at `skip_frame` when it is given a packet, and remembers it with that.
+void Decoder::send_packet() {
+  if (packet_->stream_index != stream_) return av_packet_unref(packet_.get());
+  const auto time = packet_->pts;
+  const bool is_wanted = !run_.skips_others || !can_skip_ || time == AV_NOPTS_VALUE ||
+                         std::ranges::binary_search(run_.times, time);
+  codec_->skip_frame = is_wanted ? AVDISCARD_DEFAULT : AVDISCARD_NONREF;
+  if (!is_wanted) skipped_to_ = std::max(skipped_to_.value_or(time), time);
+  const int sent = avcodec_send_packet(codec_.get(), packet_.get());
+  av_packet_unref(packet_.get());
+  checked(sent, "is damaged");
+}
+
+const AVFrame& Decoder::in_memory() {
+  if (frame_->hw_frames_ctx == nullptr) return *frame_;
+  copied_.reset(av_frame_alloc());
+  constexpr const char* kWhat = "can't be taken from the device";
+  checked(av_hwframe_transfer_data(copied_.get(), frame_.get(), 0), kWhat);
+  checked(av_frame_copy_props(copied_.get(), frame_.get()), kWhat);
+  return *copied_;
+}
+
+void Decoder::tell_passed(const FrameTimes& times) {
+  if (!run_.passed || !is_whole(*frame_)) return;
+  const auto number = times.are_known() ? times.number_at(frame_->pts) : std::optional(number_);
+  if (number) run_.passed(in_memory(), *number);
+}
+
+const AVFrame& Decoder::decode(std::int64_t frame, const FrameTimes& times) {
   while (!is_at(frame, times)) {
-    const bool comes = !is_past(frame, times) && next_frame();
-    if (!comes) fail("has no frame " + std::to_string(frame) + " where its packets say one");
+    const bool comes = !is_past(frame, times) && next_frame(times);
+    if (!comes)
+      fail((is_at_end_ ? "ends early: it has no frame " : "has no frame ") + std::to_string(frame) +
+           " where its packets said one");
   }
-  const bool is_damaged =
-      frame_->decode_error_flags != 0 || (frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0;
-  if (is_damaged) fail("is damaged at frame " + std::to_string(frame));
-  write_rgb(rgb);
-}
-
-void Decoder::write_rgb(unsigned char* rgb) {
-  const auto& frame = *frame_;
-  if (frame.width != codec_->width || frame.height != codec_->height)
-    fail("changes its size to " + std::to_string(frame.width) + " x " +
-         std::to_string(frame.height));
-  const bool is_new = !to_rgb_;
-  to_rgb_.reset(sws_getCachedContext(
-      to_rgb_.release(), frame.width, frame.height, static_cast<AVPixelFormat>(frame.format),
-      frame.width, frame.height, AV_PIX_FMT_RGB24, SWS_BICUBIC, nullptr, nullptr, nullptr));
-  if (!to_rgb_) fail("has pixels that can't be converted to RGB");
-  if (is_new) tell_colours(to_rgb_.get(), frame);
-  if (!rgb_) {
-    rgb_.reset(av_frame_alloc());
-    rgb_->format = AV_PIX_FMT_RGB24;
-    rgb_->width = frame.width;
-    rgb_->height = frame.height;
-    checked(av_frame_get_buffer(rgb_.get(), 0), "is too large");
-  }
-  checked(sws_scale(to_rgb_.get(), frame.data, frame.linesize, 0, frame.height, rgb_->data,
-                    rgb_->linesize),
-          "can't be converted to RGB");
-  const auto row_bytes = static_cast<std::size_t>(3 * frame.width);
-  for (int row = 0; row < frame.height; ++row)
-    std::memcpy(rgb + static_cast<std::size_t>(row) * row_bytes,
-                rgb_->data[0] + static_cast<std::ptrdiff_t>(row) * rgb_->linesize[0], row_bytes);
+  if (!is_whole(*frame_)) fail("is damaged at frame " + std::to_string(frame));
+  if (frame_->width != codec_->width || frame_->height != codec_->height)
+    fail("changes its size to " + std::to_string(frame_->width) + " x " +
+         std::to_string(frame_->height));
+  return in_memory();
 }
 
 }  // namespace tj::trainer

@@ -1,75 +1,101 @@
 // One opened video of FFmpeg's libraries: its packets, and its frames one after another.
 #pragma once
-extern "C" {
-#include <libavcodec/avcodec.h>
-#include <libavformat/avformat.h>
-#include <libswscale/swscale.h>
-}
-
 #include <cstdint>
-#include <memory>
-#include <stdexcept>
+#include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "trainer/data/video/frame_times.h"
+#include "trainer/data/video/libav/hardware.h"
+#include "trainer/data/video/libav/owned.h"
 
 namespace tj::trainer {
 
-/// What FFmpeg says, in words.
-struct VideoError : std::runtime_error {
-  using std::runtime_error::runtime_error;
+/// What the first opening of a file has found out; later ones need not read packets for it.
+struct StreamFacts {
+  Owned<AVCodecParameters> parameters;
+  const AVCodec* codec = nullptr;
+  int stream = -1;
+  bool are_in_header = false;  // of a format that says all of it at the begin of the file
 };
 
-struct Freed {
-  void operator()(AVFormatContext* it) const { avformat_close_input(&it); }
-  void operator()(AVCodecContext* it) const { avcodec_free_context(&it); }
-  void operator()(AVFrame* it) const { av_frame_free(&it); }
-  void operator()(AVPacket* it) const { av_packet_free(&it); }
-  void operator()(SwsContext* it) const { sws_freeContext(it); }
+/// What a scan tells of a video.
+struct VideoScan {
+  FrameTimes times;
+  double seconds = 0;  // 0: not known
 };
-template <typename T>
-using Owned = std::unique_ptr<T, Freed>;
 
-/// When the frames of a file are shown, in the unit of its stream.
-struct FrameTimes {
-  std::vector<std::int64_t> shown;  // ascending; of all frames
-  std::vector<std::int64_t> keys;   // ascending; of those at which decoding may begin
-  bool are_known = true;            // false: frames have no times, and are only counted
+/// Frames that are asked for together.
+struct FrameRun {
+  std::vector<std::int64_t> times;  // of these, ascending
+  /// Others may be passed over undecoded where no frame needs them.
+  bool skips_others = false;
+  /// Told each frame that is decoded, on the way too.
+  std::function<void(const AVFrame& frame, std::int64_t number)> passed;
 };
 
 class Decoder {
  public:
-  /// Throws VideoError.
-  explicit Decoder(const std::string& path);
+  /// `device` outlives it; so does `known`, which is null for the first one of a file. Throws
+  /// VideoError.
+  Decoder(const std::string& path, const HardwareDevice& device, const StreamFacts* known);
 
   int height() const { return codec_->height; }
   int width() const { return codec_->width; }
-  /// Reads all packets; nothing else can be done with this decoder then.
-  FrameTimes scan();
+  std::string codec() const { return avcodec_get_name(codec_->codec_id); }
+  AVRational rate() const;  // frames per second; 0/1: not known
+  StreamFacts facts() const;
+  /// One picture, not a video.
+  bool is_picture() const;
+  /// Reads all packets, and is at the end of the file then.
+  VideoScan scan();
+
+  /// What is asked for from here on.
+  void begin(FrameRun run) { run_ = std::move(run); }
+  void end_run();
+  /// Frames to decode from here to `frame`; absent where it can't be reached without a seek.
+  std::optional<std::int64_t> distance_to(std::int64_t frame, const FrameTimes& times) const;
   /// Goes to where `frame` can be decoded from, unless that is ahead of here anyway.
   void approach(std::int64_t frame, const FrameTimes& times);
-  /// Decodes up to it, after approach(), and writes it as RGB. Throws VideoError where it does not
-  /// come, or is damaged.
-  void decode(std::int64_t frame, const FrameTimes& times, unsigned char* rgb);
+  /// Decodes up to it, after approach(). Throws VideoError where it does not come, or is damaged.
+  /// The frame is there until the next call.
+  const AVFrame& decode(std::int64_t frame, const FrameTimes& times);
 
  private:
-  void seek(std::int64_t time);
+  void probe();
+  void open_codec();
+  bool seek(std::int64_t time);
   void restart();
-  bool next_frame();
+  bool next_frame(const FrameTimes& times);
+  void send_packet();
+  const AVFrame& in_memory();
+  void tell_passed(const FrameTimes& times);
   bool is_at(std::int64_t frame, const FrameTimes& times) const;
   bool is_past(std::int64_t frame, const FrameTimes& times) const;
-  void write_rgb(unsigned char* rgb);
 
   std::string path_;
+  const HardwareDevice* device_;
+  const StreamFacts* known_;
   Owned<AVFormatContext> format_;
   Owned<AVCodecContext> codec_;
   Owned<AVFrame> frame_;
-  Owned<AVFrame> rgb_;  // with the room that FFmpeg's kernels write beyond a row
+  Owned<AVFrame> copied_;  // from a device
   Owned<AVPacket> packet_;
-  Owned<SwsContext> to_rgb_;
+  const AVCodec* decoder_ = nullptr;
+  FrameRun run_;
   int stream_ = -1;
+  bool can_skip_ = false;
+  bool is_fresh_ = true;      // nothing was read yet
   bool has_frame_ = false;    // frame_ is decoded
   bool is_at_end_ = false;    // the decoder was told that no more packets come
   std::int64_t number_ = -1;  // of frame_, counted from the start of the file; without times
+  // No frame that was skipped since the last seek is shown later: in this run, in those before.
+  std::optional<std::int64_t> skipped_to_, lost_to_;
 };
+
+/// Decoded, and without a flaw that the decoder knows of?
+bool is_whole(const AVFrame& frame);
 
 }  // namespace tj::trainer

@@ -1,13 +1,10 @@
 // libtrainer_video.so: videos by FFmpeg's libraries.
-#include <atomic>
 #include <exception>
 #include <memory>
-#include <mutex>
-#include <string>
-#include <vector>
 
 #include "trainer/data/video/libav/abi.h"
-#include "trainer/data/video/libav/decoder.h"
+#include "trainer/data/video/libav/encoder.h"
+#include "trainer/data/video/libav/libav_video.h"
 
 extern "C" {
 #include <libavutil/log.h>
@@ -16,70 +13,34 @@ extern "C" {
 namespace tj::trainer {
 namespace {
 
-/// Decoders of all videos that wait to be used again: each holds a file and some frames.
-constexpr int kIdleDecodersMax = 64;
-std::atomic<int> idle_decoders{0};
+/// Of decoders that wait to be used again, about.
+constexpr std::int64_t kIdleBytesMax = std::int64_t{256} << 20;
 
-class LibavVideo {
- public:
-  explicit LibavVideo(std::string path) : path_(std::move(path)) {
-    Decoder decoder(path_);
-    info_ = {.height = decoder.height(), .width = decoder.width()};
-    times_ = decoder.scan();
-    info_.frames = static_cast<long long>(times_.shown.size());
-  }
-  ~LibavVideo() { idle_decoders -= static_cast<int>(idle_.size()); }
-  LibavVideo(const LibavVideo&) = delete;
-  LibavVideo& operator=(const LibavVideo&) = delete;
+VideoLibrary& library() {
+  static auto* const all = new VideoLibrary;  // videos may outlive static objects
+  return *all;
+}
 
-  const VideoInfo& info() const { return info_; }
+/// Its lines name no file; failures are told by their codes.
+void begin() {
+  av_log_set_level(AV_LOG_QUIET);
+  library().idle_decoders.limit(kIdleBytesMax);
+}
 
-  /// What a decoder was in when it failed is not used again.
-  void read(const long long* frames, long long count, unsigned char* rgb) {
-    auto decoder = take();
-    for (long long i = 0; i < count; ++i) {
-      decoder->approach(frames[i], times_);
-      decoder->decode(frames[i], times_, rgb + i * 3 * info_.height * info_.width);
-    }
-    give_back(std::move(decoder));
-  }
-
- private:
-  std::unique_ptr<Decoder> take() {
-    {
-      const std::scoped_lock lock(mutex_);
-      if (!idle_.empty()) {
-        auto decoder = std::move(idle_.back());
-        idle_.pop_back();
-        --idle_decoders;
-        return decoder;
-      }
-    }
-    auto decoder = std::make_unique<Decoder>(path_);
-    if (decoder->height() != info_.height || decoder->width() != info_.width)
-      throw VideoError("is another video than before");
-    return decoder;
-  }
-
-  void give_back(std::unique_ptr<Decoder> decoder) {
-    if (++idle_decoders > kIdleDecodersMax) {
-      --idle_decoders;
-      return;
-    }
-    const std::scoped_lock lock(mutex_);
-    idle_.push_back(std::move(decoder));
-  }
-
-  const std::string path_;
-  VideoInfo info_;
-  FrameTimes times_;
-  std::mutex mutex_;  // guards the one below
-  std::vector<std::unique_ptr<Decoder>> idle_;
-};
+bool configure(const VideoSettings* settings, PluginText* said) try {
+  begin();
+  library().device = HardwareDevice(settings->decoder);
+  library().frames.limit(settings->frame_cache_bytes);
+  said->write(library().device.name());
+  return true;
+} catch (const std::exception& failure) {
+  said->write(failure.what());
+  return false;
+}
 
 void* open(const char* path, VideoInfo* info, PluginText* why) try {
-  av_log_set_level(AV_LOG_QUIET);  // its lines name no file; failures are told by their codes
-  auto video = std::make_unique<LibavVideo>(path);
+  begin();
+  auto video = std::make_unique<LibavVideo>(path, library());
   *info = video->info();
   return video.release();
 } catch (const std::exception& failure) {
@@ -87,18 +48,59 @@ void* open(const char* path, VideoInfo* info, PluginText* why) try {
   return nullptr;
 }
 
+void* open_known(const char* path, const VideoInfo* info) {
+  begin();
+  return new LibavVideo(path, *info, library());
+}
+
 void close(void* video) { delete static_cast<LibavVideo*>(video); }
 
-bool read(void* video, const long long* frames, long long count, unsigned char* rgb,
-          PluginText* why) try {
-  static_cast<LibavVideo*>(video)->read(frames, count, rgb);
+bool read(void* video, const std::int64_t* frames, std::int64_t count, const VideoRectangle* part,
+          unsigned char* rgb, PluginText* why) try {
+  static_cast<LibavVideo*>(video)->read({frames, static_cast<std::size_t>(count)}, *part, rgb);
   return true;
 } catch (const std::exception& failure) {
   why->write(failure.what());
   return false;
 }
 
-constexpr VideoPlugin kPlugin{.abi = kVideoAbi, .open = open, .close = close, .read = read};
+void* open_writer(const char* path, const char* format, const VideoInfo* info,
+                  PluginText* why) try {
+  begin();
+  return new Encoder(path, format, *info);
+} catch (const std::exception& failure) {
+  why->write(failure.what());
+  return nullptr;
+}
+
+bool write(void* writer, const unsigned char* rgb, PluginText* why) try {
+  static_cast<Encoder*>(writer)->write(rgb);
+  return true;
+} catch (const std::exception& failure) {
+  why->write(failure.what());
+  return false;
+}
+
+bool finish(void* writer, PluginText* why) try {
+  static_cast<Encoder*>(writer)->finish();
+  return true;
+} catch (const std::exception& failure) {
+  why->write(failure.what());
+  return false;
+}
+
+void close_writer(void* writer) { delete static_cast<Encoder*>(writer); }
+
+constexpr VideoPlugin kPlugin{.abi = kVideoAbi,
+                              .configure = configure,
+                              .open = open,
+                              .open_known = open_known,
+                              .close = close,
+                              .read = read,
+                              .open_writer = open_writer,
+                              .write = write,
+                              .finish = finish,
+                              .close_writer = close_writer};
 
 }  // namespace
 }  // namespace tj::trainer

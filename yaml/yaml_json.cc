@@ -1,4 +1,4 @@
-#include "cli/yaml_json.h"
+#include "yaml/yaml_json.h"
 
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
@@ -237,6 +237,14 @@ Result<std::vector<Json>> parse_yaml(const std::string& text, const std::string&
     return at(source, wrong.mark, wrong.message);
   } catch (const YAML::Exception& failure) {
     return at(source, failure.mark, "not YAML: " + failure.msg);
+  }
+}
+
+bool reads_as_text(const std::string& plain) {
+  try {
+    return plain_scalar(plain, YAML::Mark()).is_string();
+  } catch (const WrongYaml&) {
+    return false;
   }
 }
 

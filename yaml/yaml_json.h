@@ -17,4 +17,7 @@ inline constexpr int kYamlNodesMax =
 /// All documents of `text`, empty ones left out. The error's subject is `source`:line:column.
 Result<std::vector<nlohmann::json>> parse_yaml(const std::string& text, const std::string& source);
 
+/// Without quotes it is this text, and no number, truth value or null.
+bool reads_as_text(const std::string& plain);
+
 }  // namespace tj

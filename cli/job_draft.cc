@@ -1,0 +1,315 @@
+#include "cli/job_draft.h"
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+
+#include "contract/json_integer.h"
+#include "contract/launch_env.h"
+#include "contract/names.h"
+#include "operator/api/policy_fields.h"
+#include "operator/api/read.h"
+
+namespace tj {
+namespace {
+
+using field::Bounds;
+using field::child;
+using field::Field;
+using field::shown;
+using Json = nlohmann::json;
+
+constexpr const char* kIndexVariable = "JOB_COMPLETION_INDEX";
+constexpr const char* kWorkerIndex = "$(RANK)";
+constexpr std::size_t kRestFieldsTold = 8;
+constexpr std::size_t kPathCharsMax = 120;
+
+/// Fields of a run policy, and what they are called in that of a TrainingJob.
+constexpr std::array<std::pair<const char*, const char*>, 3> kRunPolicyNumbers = {
+    {{"backoffLimit", "maxRestarts"},
+     {"activeDeadlineSeconds", "activeDeadlineSeconds"},
+     {"ttlSecondsAfterFinished", "ttlSecondsAfterFinished"}}};
+
+constexpr LeftOutField kOfPod[] = {
+    {"hostname", "the operator sets it to the name of the pod"},
+    {"subdomain", "the operator sets it, and makes the headless Service"},
+};
+
+/// What a whole number of that name may be.
+template <typename Object>
+Bounds bounds_of(std::string_view wanted) {
+  Bounds found;
+  Object object;
+  field::visit_fields(object, [&](const char* name, const auto&, const auto&... limits) {
+    if constexpr ((std::same_as<std::remove_cvref_t<decltype(limits)>, Bounds> && ...)) {
+      if (name == wanted) ((found = limits), ...);
+    }
+  });
+  return found;
+}
+
+/// Absent where the field of that name may not be it.
+template <typename Object>
+std::optional<int> whole_number(std::string_view name, const std::string& text) {
+  const Bounds bounds = bounds_of<Object>(name);
+  const auto number =
+      parse_int(name, text, static_cast<int>(bounds.min), static_cast<int>(bounds.max));
+  return number ? std::optional<int>(*number) : std::nullopt;
+}
+
+/// In a comment: printable, and in one line.
+std::string told(const std::string& path) {
+  const std::string quoted = Json(path).dump(-1, ' ', true, Json::error_handler_t::replace);
+  const std::string text = quoted.substr(1, quoted.size() - 2);
+  return text.size() > kPathCharsMax ? text.substr(0, kPathCharsMax) + "..." : text;
+}
+
+/// Written by kubectl and by the controllers of Jobs about one object.
+bool is_of_machinery(const std::string& key) {
+  constexpr std::string_view kPrefixes[] = {"batch.kubernetes.io/", "training.kubeflow.org/",
+                                            "kubectl.kubernetes.io/last-applied-configuration"};
+  return key == "controller-uid" || key == names::kLabelJobName ||
+         std::ranges::any_of(kPrefixes, [&](auto prefix) { return key.starts_with(prefix); });
+}
+
+bool is_reserved(const std::string& name) {
+  return std::ranges::find(reserved_env_names(), name) != reserved_env_names().end();
+}
+
+bool is_index_of_job(const Json& variable) {
+  const Json& from = read::object_at(read::object_at(variable, "valueFrom"), "fieldRef");
+  return read::string_at(from, "fieldPath").find("batch.kubernetes.io/job-completion-index") !=
+         std::string::npos;
+}
+
+bool has_variable(const Json& variables, const char* name) {
+  return std::any_of(variables.begin(), variables.end(), [&](const Json& variable) {
+    return read::string_at(variable, "name") == name;
+  });
+}
+
+std::string complaint_about(const Json& object) {
+  const Json& name = read::value_at(read::object_at(object, "metadata"), "name");
+  return read::string_at(object, "kind") + (name.is_null() ? "" : " " + shown(name)) +
+         " (apiVersion " + read::string_at(object, "apiVersion") + ") must be a " + names::kKind +
+         " (apiVersion " + names::kApiVersion + ")";
+}
+
+}  // namespace
+
+JobDraft::JobDraft(const Json& object)
+    : root_{.value = &object, .path = ""}, checker_(field::UnknownFields::ignored) {
+  const Field metadata = child(root_, "metadata");
+  if (!checker_.require_object(metadata, "an object with the job's name")) return;
+  metadata_["name"] = read::value_at(*metadata.value, "name");
+  const Field ns = child(metadata, "namespace");
+  checker_.check_text(ns, {.min = 1, .max = names::kDnsLabelMax});
+  if (ns.value != nullptr) metadata_["namespace"] = *ns.value;
+  take_metadata(metadata_, metadata);
+}
+
+/// The labels, or the annotations, that a person wrote.
+Json JobDraft::texts_of(const Field& metadata, const std::string& name) {
+  Json texts = Json::object();
+  const Field given = child(metadata, name);
+  if (!checker_.check_object(given, "names and texts")) return texts;
+  for (const auto& [key, value] : given.value->items()) {
+    if (!value.is_string()) {
+      checker_.add({.value = &value, .path = given.path + "." + key},
+                   "is " + shown(value) + "; it must be a text: put it in quotes");
+    } else if (!is_of_machinery(key)) {
+      texts[key] = value;
+    }
+  }
+  return texts;
+}
+
+void JobDraft::take_metadata(Json& target, const Field& metadata) {
+  for (const char* name : {"labels", "annotations"}) {
+    if (Json texts = texts_of(metadata, name); !texts.empty()) target[name] = std::move(texts);
+  }
+}
+
+void JobDraft::add_workers(const Field& count) {
+  const auto number = checker_.check_whole_number(count, field::kWorkers);
+  workers_ += count.value == nullptr ? 1 : number.value_or(0);
+}
+
+void JobDraft::take_run_policy(const Field& policy) {
+  for (const auto& [name, ours] : kRunPolicyNumbers) {
+    const Field field = child(policy, name);
+    if (field.value == nullptr) continue;
+    const Bounds bounds = bounds_of<RunPolicy>(ours);
+    const auto number = json_integer<long long>(*field.value);
+    if (number && *number > bounds.max) {
+      notes_.push_back(field.path + " is " + shown(*field.value) + "; " + ours + " is at most " +
+                       std::to_string(bounds.max));
+      run_policy_[ours] = bounds.max;
+    } else if (const auto fits = checker_.check_whole_number(field, bounds)) {
+      run_policy_[ours] = *fits;
+    }
+  }
+  const Field suspend = child(policy, "suspend");
+  checker_.check_boolean(suspend);
+  if (suspend.value != nullptr && *suspend.value == true) run_policy_["suspend"] = true;
+}
+
+void JobDraft::take_choice(const Field& choice) {
+  if (choice.value == nullptr) return;
+  run_policy_[choice.path.substr(choice.path.rfind('.') + 1)] = *choice.value;
+}
+
+void JobDraft::take_nproc(const Field& count) {
+  if (count.value == nullptr) return;
+  const std::string text =
+      count.value->is_string() ? read::text_of(*count.value) : count.value->dump();
+  nproc_ = whole_number<JobSpec>("nprocPerNode", text);
+  if (!nproc_) {
+    leave_out(count, "GPUs in the limits are counted, else it is auto");
+  }
+}
+
+void JobDraft::leave_out(const Field& field, const std::string& why) {
+  const bool is_scalar = field.value != nullptr && !field.value->is_structured();
+  notes_.push_back(told(field.path) + (is_scalar ? " (" + shown(*field.value) + ")" : "") +
+                   " is left out: " + why);
+}
+
+void JobDraft::leave_out_restart_policy(const Field& parent) {
+  const Field policy = child(parent, "restartPolicy");
+  if (policy.value == nullptr || *policy.value == "Never") return;
+  leave_out(policy, "a worker is not restarted alone; all are, by runPolicy and failurePolicy");
+}
+
+void JobDraft::leave_out_rest(const Field& object, field::Names taken,
+                              std::span<const LeftOutField> known) {
+  std::size_t untold = 0, count = 0;
+  for (const auto& [name, value] : object.value->items()) {
+    const bool is_given = !value.is_null() && std::ranges::find(taken, name) == taken.end();
+    if (!is_given) continue;
+    const auto found = std::ranges::find(known, name, &LeftOutField::name);
+    if (++count > kRestFieldsTold) {
+      ++untold;
+    } else {
+      leave_out(child(object, name),
+                found == known.end() ? "a TrainingJob has nothing like it" : found->why);
+    }
+  }
+  if (untold > 0)
+    notes_.push_back(std::to_string(untold) + " more fields of " + told(object.path) +
+                     " are left out");
+}
+
+void JobDraft::take_template(const Field& pod_template, const TemplateOptions& options) {
+  template_path_ = pod_template.path;
+  if (!checker_.require_object(pod_template, "a pod template")) return;
+  const Field metadata = child(pod_template, "metadata");
+  Json made_metadata = Json::object();
+  if (checker_.check_object(metadata, "labels and annotations"))
+    take_metadata(made_metadata, metadata);
+  template_ = Json::object();
+  if (!made_metadata.empty()) template_["metadata"] = std::move(made_metadata);
+  const Field spec = child(pod_template, "spec");
+  if (!checker_.require_object(spec, "a pod's specification with containers")) return;
+  Json pod = *spec.value;
+  leave_out_restart_policy(spec);
+  pod.erase("restartPolicy");
+  for (const auto& [name, why] : kOfPod) {
+    const Field field = child(spec, std::string(name));
+    if (field.value != nullptr) leave_out(field, why);
+    pod.erase(std::string(name));
+  }
+  clean_containers(pod, "initContainers", options);
+  clean_containers(pod, "containers", options);
+  template_["spec"] = std::move(pod);
+}
+
+/// What is no list of containers is left as it is: the rules of a TrainingJob tell of it.
+void JobDraft::clean_containers(Json& pod, const char* list, const TemplateOptions& options) {
+  const auto containers = pod.find(list);
+  if (containers == pod.end() || !containers->is_array()) return;
+  for (Json& container : *containers) {
+    if (!container.is_object()) continue;
+    const Json& env = read::value_at(container, "env");
+    if (!env.is_array() && !env.is_null()) continue;
+    Json kept = clean_env(read::array_at(container, "env"), options);
+    container.erase("env");
+    if (!kept.empty()) container["env"] = std::move(kept);
+  }
+}
+
+Json JobDraft::clean_env(const Json& variables, const TemplateOptions& options) {
+  Json kept = Json::array();
+  if (options.has_index && !has_variable(variables, kIndexVariable))
+    kept.push_back({{"name", kIndexVariable}, {"value", kWorkerIndex}});
+  for (const Json& variable : variables) {
+    const std::string name = read::string_at(variable, "name");
+    if (is_reserved(name)) {
+      drop_variable(name, variable);
+    } else if (is_index_of_job(variable)) {
+      kept.push_back({{"name", name}, {"value", kWorkerIndex}});
+    } else {
+      kept.push_back(variable);
+    }
+  }
+  return kept;
+}
+
+void JobDraft::drop_variable(const std::string& name, const Json& variable) {
+  const std::string value = read::string_at(variable, "value");
+  dropped_.emplace(name, value);
+  if (name == "NPROC_PER_NODE") nproc_ = whole_number<JobSpec>("nprocPerNode", value);
+  if (name != "MASTER_PORT") return;
+  master_port_ = whole_number<JobSpec>("masterPort", value);
+  if (master_port_ == names::kMasterPortDefault) master_port_.reset();
+}
+
+void JobDraft::note_variables() {
+  std::string list;
+  for (const std::string_view name : reserved_env_names())
+    if (dropped_.contains(name)) list += (list.empty() ? "" : ", ") + std::string(name);
+  if (!list.empty())
+    notes_.push_back("variables that the operator sets for each worker are left out: " + list);
+  for (const char* name : {"WORLD_SIZE", "NNODES"}) {
+    const auto dropped = dropped_.find(name);
+    const bool was_another = dropped != dropped_.end() && !dropped->second.empty() &&
+                             dropped->second != std::to_string(workers_);
+    if (was_another)
+      notes_.push_back(std::string(name) + " was " + shown(Json(dropped->second)) + " and is " +
+                       std::to_string(workers_) + " now, the number of workers (pods)");
+  }
+}
+
+ConvertedJob JobDraft::take() {
+  ConvertedJob job;
+  job.complaint = complaint_about(*root_.value);
+  note_variables();
+  job.notes = std::move(notes_);
+  Json spec = Json::object();
+  if (!run_policy_.empty()) spec["runPolicy"] = std::move(run_policy_);
+  if (master_port_) spec["masterPort"] = *master_port_;
+  if (nproc_) spec["nprocPerNode"] = *nproc_;
+  Json& worker = spec["replicaSpecs"]["Worker"];
+  worker["replicas"] = workers_;
+  worker["template"] = std::move(template_);
+  job.manifest = Json::object();
+  job.manifest["apiVersion"] = names::kApiVersion;
+  job.manifest["kind"] = names::kKind;
+  job.manifest["metadata"] = std::move(metadata_);
+  job.manifest["spec"] = std::move(spec);
+  job.errors = checker_.take();
+  if (job.errors.empty()) check_result(job);
+  return job;
+}
+
+/// By the rules of a TrainingJob.
+void JobDraft::check_result(ConvertedJob& job) const {
+  constexpr std::string_view kOurTemplate = "spec.replicaSpecs.Worker.template";
+  job.errors = validate_manifest(job.manifest);
+  for (FieldError& error : job.errors) {
+    if (error.field.starts_with(kOurTemplate))
+      error.field.replace(0, kOurTemplate.size(), template_path_);
+  }
+}
+
+}  // namespace tj

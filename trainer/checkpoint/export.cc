@@ -1,0 +1,216 @@
+#include "trainer/checkpoint/export.h"
+
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+
+#include "trainer/checkpoint/catalog.h"
+#include "trainer/checkpoint/file_plan.h"
+#include "trainer/checkpoint/torch_archive.h"
+
+namespace tj::trainer {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kManifestBytesMax = 1 << 20;
+constexpr const char* kNoAverages =
+    "has no averages of the weights; trainer train --ema makes them, --weights raw takes the "
+    "weights themselves";
+
+Error wrong(const fs::path& subject, std::string message) {
+  return {.code = Code::invalid, .message = std::move(message), .subject = subject.string()};
+}
+
+/// Files are named without their folder where they are opened, and the user may have many.
+Error in_folder(const fs::path& folder, const Error& error) {
+  return wrong(folder, describe(error));
+}
+
+struct Source {
+  TensorCatalog model;
+  std::optional<TensorCatalog> averages;
+};
+
+bool is_of_group(const std::string& file, const std::string& stem) {
+  return file.starts_with(stem + ".") || file.starts_with(stem + "-");
+}
+
+Result<void> verify_group(const fs::path& folder, const Manifest& manifest,
+                          const std::string& stem) {
+  for (const auto& [name, digest] : manifest.files) {
+    if (!is_of_group(name, stem)) continue;
+    if (const auto verified = verify_file(folder / name, digest); !verified)
+      return in_folder(folder, verified.error());
+  }
+  return {};
+}
+
+Result<Manifest> manifest_of(const fs::path& folder) {
+  const auto text = read_small_file(folder / kManifestFile, kManifestBytesMax);
+  if (!text) return in_folder(folder, text.error());
+  auto manifest = manifest_from(*text);
+  if (!manifest) return in_folder(folder, manifest.error());
+  return manifest;
+}
+
+/// A folder with a manifest.
+Result<FoundCheckpoint> checkpoint_in(const fs::path& folder, ExportedWeights weights) {
+  auto manifest = manifest_of(folder);
+  if (!manifest) return manifest.error();
+  if (const auto verified = verify_group(folder, *manifest, kModelStem); !verified)
+    return verified.error();
+  if (weights == ExportedWeights::ema)
+    if (const auto verified = verify_group(folder, *manifest, kEmaStem); !verified)
+      return verified.error();
+  return FoundCheckpoint{.folder = folder, .manifest = std::move(*manifest)};
+}
+
+/// Of a folder of checkpoints the newest one that is whole.
+Result<FoundCheckpoint> newest_in(const fs::path& out, std::vector<DamagedCheckpoint>& damaged) {
+  auto search = newest_usable_checkpoint(out);
+  if (!search.found) {
+    return wrong(out, "has no checkpoint that can be used: " +
+                          (search.damaged.empty() ? "" : describe(search.damaged.front())));
+  }
+  damaged = std::move(search.damaged);
+  return std::move(*search.found);
+}
+
+bool has_group(const fs::path& folder, const std::string& stem) {
+  std::error_code unreadable;
+  return fs::exists(folder / group_file_name(stem, 0, 1), unreadable) ||
+         fs::exists(folder / index_name(stem), unreadable);
+}
+
+Result<Source> open_folder(const fs::path& folder, ExportedWeights weights) {
+  if (!has_group(folder, kModelStem))
+    return wrong(folder, "holds no checkpoint, and no model.safetensors either");
+  auto model = TensorCatalog::open(folder, kModelStem);
+  if (!model) return in_folder(folder, model.error());
+  Source source{.model = std::move(*model), .averages = {}};
+  if (weights == ExportedWeights::raw) return source;
+  if (!has_group(folder, kEmaStem)) return wrong(folder, kNoAverages);
+  auto averages = TensorCatalog::open(folder, kEmaStem);
+  if (!averages) return in_folder(folder, averages.error());
+  source.averages = std::move(*averages);
+  return source;
+}
+
+Result<Source> open_file(const fs::path& file, ExportedWeights weights) {
+  if (weights == ExportedWeights::ema) return wrong(file, kNoAverages);
+  auto model = TensorCatalog::open_file(file);
+  if (!model) return model.error();
+  return Source{.model = std::move(*model), .averages = {}};
+}
+
+/// Says in `end` what it took.
+Result<Source> open_source(const ExportOrder& order, ExportEnd& end) {
+  end.source = order.from;
+  std::error_code unreadable;
+  if (!fs::exists(order.from, unreadable)) return wrong(order.from, "is not there");
+  if (!fs::is_directory(order.from, unreadable)) return open_file(order.from, order.weights);
+  const bool is_checkpoint = fs::exists(order.from / kManifestFile, unreadable);
+  if (!is_checkpoint && checkpoint_names(order.from).empty())
+    return open_folder(order.from, order.weights);
+  const auto found =
+      is_checkpoint ? checkpoint_in(order.from, order.weights) : newest_in(order.from, end.damaged);
+  if (!found) return found.error();
+  end.source = found->folder;
+  end.step = found->manifest.step;
+  return open_folder(found->folder, order.weights);
+}
+
+/// `stored` with the name and the shape of the model's tensor.
+Result<TensorParts> parts_of(const std::string& name, const std::vector<std::int64_t>& shape,
+                             const StoredTensor& stored) {
+  TensorParts tensor{.name = name, .shape = shape, .parts = {}};
+  const bool fits =
+      stored.is_in_slices ? stored.shape.front() == element_count(shape) : stored.shape == shape;
+  if (!fits)
+    return wrong("tensor " + name, "is " + shape_text(shape) + " in the model, and " +
+                                       shape_text(stored.shape) + " among the averages");
+  tensor.dtype = stored.pieces.front().bytes->dtype;
+  for (const auto& piece : stored.pieces) {
+    if (piece.bytes->dtype != tensor.dtype)
+      return wrong("tensor " + name, "is in slices of several types");
+    tensor.parts.push_back(piece.bytes->bytes);
+  }
+  return tensor;
+}
+
+Result<std::vector<TensorParts>> tensors_of(const Source& source) {
+  std::vector<TensorParts> tensors;
+  for (const auto& [name, stored] : source.model.tensors()) {
+    if (stored.is_in_slices) return wrong("tensor " + name, "is in slices, which have no shape");
+    const auto* const average = source.averages ? source.averages->find(name) : nullptr;
+    auto tensor = parts_of(name, stored.shape, average != nullptr ? *average : stored);
+    if (!tensor) return tensor.error();
+    tensors.push_back(std::move(*tensor));
+  }
+  return tensors;
+}
+
+/// A file beside the one it becomes; it goes with the object unless it got its name.
+class DraftFile {
+ public:
+  explicit DraftFile(const fs::path& target)
+      : target_(target),
+        folder_(target.has_parent_path() ? target.parent_path() : fs::path(".")),
+        path_(folder_ /
+              ("." + target.filename().string() + ".draft-" + std::to_string(::getpid()))) {}
+  ~DraftFile() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove(path_, ignored);
+  }
+  DraftFile(const DraftFile&) = delete;
+  DraftFile& operator=(const DraftFile&) = delete;
+
+  const fs::path& path() const { return path_; }
+  Result<void> commit() {
+    std::error_code failure;
+    fs::rename(path_, target_, failure);
+    if (failure)
+      return Error{.code = Code::unavailable,
+                   .message = "can't get its name: " + failure.message(),
+                   .subject = target_.string()};
+    path_.clear();
+    return sync_folder(folder_);
+  }
+
+ private:
+  fs::path target_, folder_, path_;
+};
+
+bool is_safetensors_name(const fs::path& path) { return path.extension() == ".safetensors"; }
+
+}  // namespace
+
+bool is_export_name(const fs::path& path) {
+  return is_safetensors_name(path) || path.extension() == ".pth" || path.extension() == ".pt";
+}
+
+Result<ExportEnd> export_weights(const ExportOrder& order) {
+  TJ_CHECK(is_export_name(order.to), order.to.string());
+  ExportEnd end;
+  const auto source = open_source(order, end);
+  if (!source) return source.error();
+  const auto tensors = tensors_of(*source);
+  if (!tensors) return tensors.error();
+  DraftFile draft(order.to);
+  const auto written = is_safetensors_name(order.to)
+                           ? write_safetensors_of_parts(draft.path(), *tensors, {{"format", "pt"}})
+                           : write_torch_archive(draft.path(), *tensors);
+  if (!written) {
+    auto error = written.error();
+    if (error.code != Code::invalid) error.subject = order.to.string();  // not that of the draft
+    return error;
+  }
+  if (const auto named = draft.commit(); !named) return named.error();
+  end.tensors = tensors->size();
+  for (const auto& tensor : *tensors) end.elements += element_count(tensor.shape);
+  end.bytes = written->bytes;
+  return end;
+}
+
+}  // namespace tj::trainer

@@ -1,0 +1,27 @@
+// The commands of `trainer` that are trainer-engine's: the one place that knows their names without
+// libtorch. Those of workloads are the same as in their registry's lines (workload/command.h),
+// which a test compares.
+#pragma once
+#include <algorithm>
+#include <string_view>
+
+namespace tj::trainer {
+
+struct EngineCommand {
+  std::string_view name;
+  std::string_view does;  // for `trainer --help`
+};
+
+inline constexpr EngineCommand kEngineCommands[] = {
+    {"train", "trains"},
+    {"encode", "makes latents of a video by a trained autoencoder"},
+    {"decode", "makes a video of latents"},
+    {"reconstruct", "says how close a video comes back: PSNR and SSIM"},
+};
+
+inline bool is_engine_command(std::string_view name) {
+  return std::ranges::find(kEngineCommands, name, &EngineCommand::name) !=
+         std::end(kEngineCommands);
+}
+
+}  // namespace tj::trainer

@@ -1,0 +1,117 @@
+#include "trainer/workloads/taehv/teacher_latents.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "trainer/checkpoint/catalog.h"
+#include "trainer/checkpoint/safetensors.h"
+
+namespace tj::trainer {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr const char* kName = "latents";
+constexpr std::array<std::string_view, 3> kTypes{"F16", "BF16", "F32"};
+
+Error wrong(const fs::path& file, std::string message, Code code = Code::invalid) {
+  return {.code = code, .message = std::move(message), .subject = file.string()};
+}
+
+/// Of `of` frames or pixels: with the last, incomplete latent.
+std::int64_t latents_of(std::int64_t of, std::int64_t for_one) {
+  return (of + for_one - 1) / for_one;
+}
+
+/// With the incomplete latent or without.
+bool fits(std::int64_t latents, std::int64_t of, std::int64_t for_one) {
+  return latents == latents_of(of, for_one) || latents == of / for_one;
+}
+
+bool fits(const std::vector<std::int64_t>& shape, const VideoShape& video, const LatentGrid& grid) {
+  return shape.size() == 4 && shape[1] == grid.channels &&
+         fits(shape[0], video.frames, grid.frames) && fits(shape[2], video.height, grid.pixels) &&
+         fits(shape[3], video.width, grid.pixels);
+}
+
+std::string wanted_text(const VideoShape& video, const LatentGrid& grid) {
+  return shape_text(std::vector<std::int64_t>{latents_of(video.frames, grid.frames), grid.channels,
+                                              latents_of(video.height, grid.pixels),
+                                              latents_of(video.width, grid.pixels)});
+}
+
+/// What is said of the tensor, once it is this one.
+Result<void> check(const fs::path& file, const TensorBytes& tensor, const VideoShape& video,
+                   const LatentGrid& grid) {
+  if (std::ranges::find(kTypes, tensor.dtype) == kTypes.end())
+    return wrong(file,
+                 "tensor latents is of type " + tensor.dtype + "; F16, BF16 and F32 can be read");
+  if (fits(tensor.shape, video, grid)) return {};
+  return wrong(file, "tensor latents is " + shape_text(tensor.shape) + "; of its video it is " +
+                         wanted_text(video, grid) + " (latents in time, channels, height, width)");
+}
+
+}  // namespace
+
+Result<TeacherLatents> TeacherLatents::open(const fs::path& file, const VideoShape& video,
+                                            const LatentGrid& grid) {
+  std::error_code unreadable;
+  if (!fs::exists(file, unreadable))
+    return wrong(file, "is not there; it would be the teacher's latents", Code::not_found);
+  const auto header = SafetensorsFile::open(file);
+  if (!header) return wrong(file, header.error().message);
+  const auto* const tensor = header->find(kName);
+  if (tensor == nullptr) return wrong(file, "has no tensor latents");
+  if (const auto checked = check(file, *tensor, video, grid); !checked) return checked.error();
+  auto data = DataFile::open(file);
+  if (!data) return data.error();
+  return TeacherLatents(std::move(*data), static_cast<std::int64_t>(header->offset_of(*tensor)),
+                        tensor->shape, tensor->dtype);
+}
+
+/// Whole rows are read, of each latent and channel at once: a piece of a row is mostly not worth a
+/// read of its own.
+Result<void> TeacherLatents::read(const LatentPiece& piece, std::span<float> place) const {
+  const auto channels = shape_[1], height = shape_[2], width = shape_[3];
+  TJ_CHECK(
+      static_cast<std::int64_t>(place.size()) == piece.count * channels * piece.side * piece.side,
+      "room for the piece");
+  TJ_CHECK(piece.first + piece.count <= shape_[0] && piece.top + piece.side <= height &&
+               piece.left + piece.side <= width,
+           "the piece lies in the video");
+  const auto bytes_of_one = static_cast<std::int64_t>(element_bytes(dtype_));
+  std::vector<std::byte> raw(static_cast<std::size_t>(piece.side * width * bytes_of_one));
+  std::vector<float> rows(static_cast<std::size_t>(piece.side * width));
+  const TensorBytes stored{
+      .name = kName, .shape = {piece.side, width}, .bytes = raw, .dtype = dtype_};
+  float* next = place.data();
+  for (std::int64_t plane = piece.first * channels; plane < (piece.first + piece.count) * channels;
+       ++plane) {
+    const auto element = (plane * height + piece.top) * width;
+    const auto done = file_.read(begin_ + element * bytes_of_one,
+                                 {reinterpret_cast<std::uint8_t*>(raw.data()), raw.size()});
+    if (!done) return done.error();
+    if (const auto floats = read_floats(stored, rows); !floats) return floats.error();
+    for (std::int64_t row = 0; row < piece.side; ++row)
+      next = std::copy_n(rows.data() + row * width + piece.left, piece.side, next);
+  }
+  return {};
+}
+
+fs::path teacher_file(const fs::path& folder, const std::string& video,
+                      std::span<const std::string> paths) {
+  const auto name = fs::path(video).lexically_normal();
+  fs::path below = name.filename();
+  for (const auto& path : paths) {
+    // A slash at its end would make another name of it.
+    const auto held = (fs::path(path) / "").lexically_normal().parent_path();
+    const auto relative = name.lexically_relative(held);
+    if (relative.empty() || relative == "." || *relative.begin() == "..") continue;
+    below = relative;
+    break;
+  }
+  below += ".safetensors";
+  return folder / below;
+}
+
+}  // namespace tj::trainer
