@@ -68,6 +68,18 @@ endfunction()
 # Tests are compiled more often than they are run: this halves it. _FORTIFY_SOURCE is for code that is optimised.
 set(tj_test_options -O0 -g1 -U_FORTIFY_SOURCE)
 
+# Defines TJ_SOURCE_DIR and TJ_BINARY_DIR for those of the sources that say them, or golden_cases.h, when cmake runs. In the
+# command of every source they would make another checkout compile everything anew: ccache counts what -D says.
+function(tj_tell_places)
+  foreach(source ${ARGN})
+    file(STRINGS ${source} uses REGEX "TJ_SOURCE_DIR|TJ_BINARY_DIR|golden_cases.h" LIMIT_COUNT 1)
+    if(uses)
+      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS
+        TJ_SOURCE_DIR="${CMAKE_SOURCE_DIR}" TJ_BINARY_DIR="${CMAKE_BINARY_DIR}")
+    endif()
+  endforeach()
+endfunction()
+
 # tj_test(NAME SOURCES... LINK targets... [LABELS ...] [HEADERS_FROM target]): one gtest binary, one CTest entry for each
 # of its tests. Its precompiled header is that of all tests, or of `target`.
 function(tj_test name)
@@ -75,7 +87,7 @@ function(tj_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE tj_flags GTest::gtest_main GTest::gmock ${arg_LINK})
   target_link_options(${name} PRIVATE ${tj_fast_linker})
-  target_compile_definitions(${name} PRIVATE TJ_SOURCE_DIR="${CMAKE_SOURCE_DIR}" TJ_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  tj_tell_places(${arg_SOURCES})
   if(NOT arg_HEADERS_FROM)
     set(arg_HEADERS_FROM tj_test_headers)
     target_compile_options(${name} PRIVATE ${tj_test_options})

@@ -216,7 +216,7 @@ class Data(Troubles):
         self.data = self.folder / "videos"
         cut = [videos.make(self.data / f"{number}.mkv", frames=40, skip=number) for number in range(3)][:2]
         said = self.folder / "said"
-        process = self.start(self.command("--steps", 1_000_000, "--bad-data-max", "40%"), ("sh", "-c", 'exec "$@" >"$0"', str(said)))
+        process = self.start(self.command("--steps", 1_000_000, "--bad-data-max", "40%", "--frame-cache", 0), ("sh", "-c", 'exec "$@" >"$0"', str(said)))
         until(self.SECONDS_MAX, "a step", lambda: said.exists() and "step 2/" in said.read_text())
         os.truncate(cut[0], cut[0].stat().st_size // 4)
         lines = iter(process.stderr.readline, "")
