@@ -100,8 +100,12 @@ class Taehv(LaunchedTraining):
         whole = self.psnrs("fp32")
         for precision in ("bf16", "fp16"):
             self.train(precision, "--steps", 6, "--batch-size", 4, "--precision", precision)
-            for step, psnr in self.psnrs(precision).items():
-                self.assertAlmostEqual(psnr, whole[step], delta=0.5, msg=precision)
+            psnrs = self.psnrs(precision)
+            self.assertAlmostEqual(psnrs[1], whole[1], delta=0.1, msg=precision)
+            if precision == "bf16":  # the first updates of fp16 are left out, until its scale is small enough
+                self.assertAlmostEqual(psnrs[6], whole[6], delta=0.5)
+            else:
+                self.assertNotEqual(psnrs[6], psnrs[1])
 
     def test_pictures_are_a_video(self):
         self.data = self.folder / "pictures"
