@@ -43,7 +43,7 @@ STAGES = [
     Stage("check", "format, lint, clang-tidy", "tools/check/all", ("configure",), "script", cold_seconds=1500),
     Stage("unit", "unit, golden, command line and trainer tests",
           ctest("dev", f"--label-exclude 'simulation|apiserver' {WAITING}"),
-          ("build",), "ctest", warm_seconds=720),
+          ("build",), "ctest", warm_seconds=1080),
     Stage("simulation", "a million steps of the operator in simulated worlds, and planted bugs",
           ctest("dev", "--label-regex simulation --verbose"), ("build",), "ctest", warm_seconds=180),
     Stage("asan", "contract and operator under ASan and UBSan",
@@ -60,7 +60,7 @@ STAGES = [
           cold_seconds=300),
 
     Stage("gpu-kit", "the kit for a machine with a GPU: packed, and what a CPU can show of it", "tests/trainer/gpu_kit/packed",
-          ("build", "python-torch"), "script", warm_seconds=120),
+          ("build", "python-torch"), "script", warm_seconds=240),
 
     Stage("chart", "the chart and what is rendered from it", "tests/chart/run", ("cluster",), "script", "cluster"),
     Stage("crd", "the resource's rules on a real API server", "tests/crd/run", ("cluster",), "script", "cluster",
