@@ -165,12 +165,12 @@ class C10dCommunicator final : public Communicator {
 
   std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>& parameters,
                                             std::span<const std::string> names,
-                                            bool leaves_unused) override {
+                                            const SyncOptions& options) override {
     const std::vector<bool> sparse(parameters.size(), false);
     auto [buckets, limits] =
         c10d::compute_bucket_assignment_by_size(parameters,
                                                 {static_cast<std::size_t>(kFirstBucketBytes),
-                                                 static_cast<std::size_t>(kGradientBucketBytes)},
+                                                 static_cast<std::size_t>(options.bucket_bytes)},
                                                 sparse);
     // Gradients become ready from the last layer to the first.
     std::reverse(buckets.begin(), buckets.end());
@@ -179,11 +179,11 @@ class C10dCommunicator final : public Communicator {
     std::int64_t elements = 0;
     for (const auto& parameter : parameters) elements += parameter.numel();
     auto reducer = std::make_shared<c10d::Reducer>(
-        parameters, buckets, group_, sparse, kGradientBucketBytes, leaves_unused,
+        parameters, buckets, group_, sparse, options.bucket_bytes, options.leaves_unused,
         /*gradient_as_bucket_view=*/true, names_by_index, kFirstBucketBytes,
         /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
         std::vector<std::int64_t>{});
-    return std::make_unique<ReducerSync>(std::move(reducer), leaves_unused,
+    return std::make_unique<ReducerSync>(std::move(reducer), options.leaves_unused,
                                          [this, elements] { count(elements, sizeof(float), 2); });
   }
 

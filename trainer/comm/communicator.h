@@ -8,14 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "trainer/comm/reduce_options.h"
+
 namespace at {
 class Tensor;
 }
 
 namespace tj::trainer {
-
-/// Gradients are reduced in buckets of this size, as PyTorch's DistributedDataParallel does.
-inline constexpr std::int64_t kGradientBucketBytes = 25 << 20;
 
 /// Makes the gradients of one model equal on all ranks, while backward runs.
 class GradientSync {
@@ -64,10 +63,9 @@ class Communicator {
   /// bits); on a GPU it is NCCL's own, where both are of one type.
   virtual std::unique_ptr<Pending> reduce_scatter(const at::Tensor& whole, at::Tensor& mine) = 0;
   virtual CommVolume volume() const = 0;
-  /// `leaves_unused`: a pass may give no gradient to a parameter, which then counts as zero.
   virtual std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>& parameters,
                                                     std::span<const std::string> names,
-                                                    bool leaves_unused) = 0;
+                                                    const SyncOptions& options) = 0;
   /// Throws PeerLostError, with the lost rank if knowable, when a collective (backward runs ours
   /// inside) has thrown `failure` because another rank is gone; returns otherwise.
   virtual void check_peers(const std::exception& failure) = 0;

@@ -39,7 +39,8 @@ class SingleCommunicator final : public Communicator {
   }
   CommVolume volume() const override { return {}; }
   std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>&,
-                                            std::span<const std::string>, bool) override {
+                                            std::span<const std::string>,
+                                            const SyncOptions&) override {
     return std::make_unique<NoSync>();
   }
   void check_peers(const std::exception&) override {}

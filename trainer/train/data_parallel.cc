@@ -105,7 +105,7 @@ class OverlappedReplicas final : public Replicas {
 
   void begin() override {
     if (comm_.world_size() > 1) watch_.emplace(parameters_, clock_);
-    sync_ = comm_.synchronise(parameters_, names_, leaves_unused_);
+    sync_ = comm_.synchronise(parameters_, names_, {.leaves_unused = leaves_unused_});
   }
 
   void begin_pass(bool is_last) override {

@@ -98,9 +98,9 @@ class ThreadRank final : public Communicator {
   CommVolume volume() const override { return volume_; }
   std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>&,
                                             std::span<const std::string>,
-                                            bool leaves_unused) override {
+                                            const SyncOptions& options) override {
     TORCH_CHECK(world_size() == 1, "the Reducer needs a process group");
-    return make_single_communicator()->synchronise({}, {}, leaves_unused);
+    return make_single_communicator()->synchronise({}, {}, options);
   }
   void check_peers(const std::exception&) override {}
   void finish() noexcept override {}
