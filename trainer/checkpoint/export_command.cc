@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "contract/outcome.h"
 #include "trainer/checkpoint/export.h"
+#include "trainer/process/command_words.h"
 #include "trainer/values/settings.h"
 
 namespace tj::trainer {
@@ -31,9 +31,14 @@ void define(CLI::App& app, Words& words) {
       ->check(CLI::IsMember({"raw", "ema"}));
 }
 
-int fail(int code, const std::string& message) {
-  std::fprintf(stderr, "trainer export: %s\n", message.c_str());
-  return code;
+Failure bad_usage(const std::string& message) {
+  return {.exit_code = exit_code::kUsage, .reason = "BadUsage", .message = message};
+}
+
+/// What --from names can't be used, or --to not be written.
+Failure failure_of(const Error& error) {
+  if (error.code == Code::invalid) return bad_data(error);
+  return {.exit_code = exit_code::kInputOutput, .reason = "SaveFailed", .message = describe(error)};
 }
 
 void print_end(const ExportOrder& order, const ExportEnd& end) {
@@ -53,26 +58,16 @@ int run_export(const std::vector<std::string>& arguments) {
                "trainer export");
   Words words;
   define(app, words);
-  try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return exit_code::kDone;
-  } catch (const CLI::ParseError& failure) {
-    return fail(exit_code::kUsage,
-                std::string(failure.what()) + "; `trainer export --help` lists the flags");
-  }
+  if (const auto code = read_words(app, arguments)) return *code;
   const ExportOrder order{
       .from = words.from,
       .to = words.to,
       .weights = words.weights == "ema" ? ExportedWeights::ema : ExportedWeights::raw};
   if (!is_export_name(order.to))
-    return fail(exit_code::kUsage,
-                "--to: is \"" + order.to.string() + "\"; it must end in .pth, .pt or .safetensors");
+    return fail_command(app.get_name(), bad_usage("--to: is \"" + order.to.string() +
+                                                  "\"; it must end in .pth, .pt or .safetensors"));
   const auto end = export_weights(order);
-  if (!end)
-    return fail(end.error().code == Code::invalid ? exit_code::kBadData : exit_code::kInputOutput,
-                describe(end.error()));
+  if (!end) return fail_command(app.get_name(), failure_of(end.error()));
   print_end(order, *end);
   return exit_code::kDone;
 }

@@ -9,7 +9,7 @@
 #include "trainer/data/video/prepare_video.h"
 #include "trainer/data/video/video_files.h"
 #include "trainer/launch/host.h"
-#include "trainer/process/last_words.h"
+#include "trainer/process/command_words.h"
 #include "trainer/process/stop_request.h"
 
 namespace tj::trainer {
@@ -31,12 +31,6 @@ void define(CLI::App& app, PrepareVideoOptions& options) {
       ->check(CLI::Range(1, kPrepareVideoThreadsMax));
 }
 
-int fail(const Failure& failure, const char* line_start) {
-  write_last_words({.reason = failure.reason, .message = failure.message, .rank = {}, .step = {}});
-  std::fprintf(stderr, "%strainer prepare video: %s\n", line_start, failure.message.c_str());
-  return failure.exit_code;
-}
-
 void print_end(const PrepareVideoEnd& end) {
   const auto& progress = end.progress;
   std::fputs(video_table(end).c_str(), stdout);
@@ -52,18 +46,7 @@ int run_prepare_video(const std::vector<std::string>& arguments) {
                "trainer prepare video");
   PrepareVideoOptions options;
   define(app, options);
-  try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return exit_code::kDone;
-  } catch (const CLI::ParseError& failure) {
-    return fail({.exit_code = exit_code::kUsage,
-                 .reason = "BadUsage",
-                 .message = std::string(failure.what()) +
-                            "; `trainer prepare video --help` lists the flags"},
-                "");
-  }
+  if (const auto code = read_words(app, arguments)) return *code;
   if (options.threads == 0) options.threads = std::min(usable_cores(), kPrepareVideoThreadsMax);
   catch_stop_signals();
   const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
@@ -77,7 +60,7 @@ int run_prepare_video(const std::vector<std::string>& arguments) {
                                 .stop_signal = stop_signal,
                                 .progress_interval = is_terminal ? kBarInterval : kLineInterval};
   const auto end = prepare_video(options, hooks);
-  if (end.failure) return fail(*end.failure, is_terminal ? "\n" : "");
+  if (end.failure) return fail_command(app.get_name(), *end.failure, is_terminal ? "\n" : "");
   if (is_terminal) hooks.progress(end.progress), std::fputc('\n', stdout);
   print_end(end);
   return exit_code::kDone;
