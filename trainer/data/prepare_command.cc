@@ -9,7 +9,7 @@
 #include "trainer/data/prepare.h"
 #include "trainer/data/prepare_video_command.h"
 #include "trainer/launch/host.h"
-#include "trainer/process/last_words.h"
+#include "trainer/process/command_words.h"
 #include "trainer/process/stop_request.h"
 #include "trainer/values/settings.h"
 
@@ -53,12 +53,6 @@ void define(CLI::App& app, PrepareOptions& options) {
       ->type_name("F");
 }
 
-int fail(const Failure& failure, const char* line_start) {
-  write_last_words({.reason = failure.reason, .message = failure.message, .rank = {}, .step = {}});
-  std::fprintf(stderr, "%strainer prepare: %s\n", line_start, failure.message.c_str());
-  return failure.exit_code;
-}
-
 void print_split(const char* name, const std::vector<TokenFileEntry>& files) {
   std::int64_t tokens = 0;
   std::int64_t documents = 0;
@@ -97,18 +91,7 @@ int run_prepare(const std::vector<std::string>& arguments) {
   PrepareOptions options;
   define(app, options);
   app.footer("Videos have a command of their own: trainer prepare video.");
-  try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return exit_code::kDone;
-  } catch (const CLI::ParseError& failure) {
-    return fail(
-        {.exit_code = exit_code::kUsage,
-         .reason = "BadUsage",
-         .message = std::string(failure.what()) + "; `trainer prepare --help` lists the flags"},
-        "");
-  }
+  if (const auto code = read_words(app, arguments)) return *code;
   options.field = with_invalid_utf8_replaced(options.field);  // as the members of JSON are
   if (options.workers == 0) options.workers = usable_cores();
   catch_stop_signals();
@@ -122,7 +105,7 @@ int run_prepare(const std::vector<std::string>& arguments) {
                            .stop_signal = stop_signal,
                            .progress_interval = is_terminal ? kBarInterval : kLineInterval};
   const PrepareEnd end = prepare(options, hooks);
-  if (end.failure) return fail(*end.failure, is_terminal ? "\n" : "");
+  if (end.failure) return fail_command(app.get_name(), *end.failure, is_terminal ? "\n" : "");
   if (is_terminal) hooks.progress(end.progress), std::fputc('\n', stdout);
   print_end(options, end);
   return exit_code::kDone;
