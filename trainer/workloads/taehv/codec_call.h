@@ -9,8 +9,10 @@
 #include <variant>
 
 #include "trainer/data/video/video_writer.h"
+#include "trainer/process/lines.h"
 #include "trainer/workload/command.h"
 #include "trainer/workloads/taehv/codec_model.h"
+#include "trainer/workloads/taehv/codec_progress.h"
 
 namespace tj::trainer {
 
@@ -57,5 +59,16 @@ std::variant<std::unique_ptr<VideoWriter>, Failure> writer_of(const CommandCall&
 std::span<const std::byte> bytes_of(const at::Tensor& tensor);
 /// Frames [frames, H, W, 3] in the host's memory.
 Result<void> write_frames(VideoWriter& writer, const at::Tensor& frames);
+
+/// What was written gets its name, and what was `done` is said with the time that it took. Without
+/// a `writer` nothing was written.
+template <typename Writer>
+CodecEnd finish_output(Writer* writer, const std::string& done, CodecProgress& progress) {
+  progress.begin(CodecProgress::Work::output);
+  if (writer != nullptr)
+    if (const auto finished = writer->finish(); !finished) return bad_output(finished.error());
+  say(done + " " + progress.end_text());
+  return std::nullopt;
+}
 
 }  // namespace tj::trainer

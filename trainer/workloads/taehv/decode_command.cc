@@ -4,12 +4,10 @@
 #include <filesystem>
 
 #include "trainer/checkpoint/catalog.h"
-#include "trainer/process/lines.h"
 #include "trainer/workload/initial_tensor.h"
 #include "trainer/workloads/taehv/codec.h"
 #include "trainer/workloads/taehv/codec_call.h"
 #include "trainer/workloads/taehv/codec_commands.h"
-#include "trainer/workloads/taehv/codec_progress.h"
 #include "trainer/workloads/taehv/latents_file.h"
 
 namespace tj::trainer {
@@ -120,11 +118,10 @@ CodecEnd decode(const CommandCall& call) {
                              .device = device_of(call.gpu)},
                             progress))
     return end;
-  progress.begin(Work::output);
-  if (const auto finished = writer.finish(); !finished) return bad_output(finished.error());
-  say("decoded latents " + shape_text(reader->head().tensor.shape) + " to " +
-      std::to_string(video.frames) + " frames of " + size_text(video) + " " + progress.end_text());
-  return std::nullopt;
+  return finish_output(&writer,
+                       "decoded latents " + shape_text(reader->head().tensor.shape) + " to " +
+                           std::to_string(video.frames) + " frames of " + size_text(video),
+                       progress);
 }
 
 }  // namespace

@@ -2,12 +2,10 @@
 #include <torch/types.h>
 
 #include "trainer/checkpoint/catalog.h"
-#include "trainer/process/lines.h"
 #include "trainer/workload/initial_tensor.h"
 #include "trainer/workloads/taehv/codec.h"
 #include "trainer/workloads/taehv/codec_call.h"
 #include "trainer/workloads/taehv/codec_commands.h"
-#include "trainer/workloads/taehv/codec_progress.h"
 #include "trainer/workloads/taehv/latents_file.h"
 
 namespace tj::trainer {
@@ -94,12 +92,11 @@ CodecEnd encode(const CommandCall& call) {
                              .type = is_half ? at::kHalf : at::kFloat},
                             progress))
     return end;
-  progress.begin(Work::output);
-  if (const auto finished = writer->finish(); !finished) return bad_output(finished.error());
-  say("encoded " + std::to_string(source.shape().frames) + " frames of " +
-      size_text(source.shape()) + " to latents " + shape_text(head.tensor.shape) + " " +
-      progress.end_text());
-  return std::nullopt;
+  return finish_output(&*writer,
+                       "encoded " + std::to_string(source.shape().frames) + " frames of " +
+                           size_text(source.shape()) + " to latents " +
+                           shape_text(head.tensor.shape),
+                       progress);
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 #include "trainer/workloads/taehv/codec.h"
 #include "trainer/workloads/taehv/codec_call.h"
 #include "trainer/workloads/taehv/codec_commands.h"
-#include "trainer/workloads/taehv/codec_progress.h"
 
 namespace tj::trainer {
 namespace {
@@ -115,11 +114,11 @@ CodecEnd reconstruct(const CommandCall& call) {
                               progress);
   if (auto end = reconstructor.run()) return end;
   const auto compared = comparison_text(reconstructor.comparison());
-  progress.begin(Work::output);
-  if (writer)
-    if (const auto finished = writer->finish(); !finished) return bad_output(finished.error());
-  say("reconstructed " + std::to_string(video.shape().frames) + " frames of " +
-      size_text(video.shape()) + " " + progress.end_text());
+  if (auto end = finish_output(writer.get(),
+                               "reconstructed " + std::to_string(video.shape().frames) +
+                                   " frames of " + size_text(video.shape()),
+                               progress))
+    return end;
   say(compared);
   return std::nullopt;
 }
