@@ -53,8 +53,9 @@ class Engines {
     request.command.insert(request.command.begin(), engine_path());
     request.env.push_back({names::kEnvTerminationLog, words_.path_of(local_rank)});
     request.capture_output = true;
-    if (const auto whole = check_engine_libraries(); !whole)
-      return no_engine(whole.error(), "trainer train would end so, too");
+    if (children_.empty())  // the others are the same program
+      if (const auto whole = check_engine_libraries(); !whole)
+        return no_engine(whole.error(), "trainer train would end so, too");
     auto child = spawn(request);
     if (!child) return no_engine(child.error(), "trainer-engine must lie beside trainer");
     children_.push_back({.process = *std::move(child), .local_rank = local_rank});
