@@ -34,6 +34,16 @@ std::string bytes_of(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+/// One tensor behind the other.
+void write_values(const char* path, const std::vector<at::Tensor>& answers) {
+  std::ofstream file(path, std::ios::binary);
+  for (const auto& answer : answers) {
+    const auto values = answer.contiguous();
+    file.write(static_cast<const char*>(values.data_ptr()),
+               static_cast<std::streamsize>(values.nbytes()));
+  }
+}
+
 at::Tensor read_tokens(const char* path, std::int64_t samples) {
   const auto bytes = bytes_of(path);
   const auto count = static_cast<std::int64_t>(bytes.size() / sizeof(std::int32_t));
@@ -42,18 +52,19 @@ at::Tensor read_tokens(const char* path, std::int64_t samples) {
       .to(torch::kInt64);
 }
 
-std::vector<NamedTensor> named_tensors(const std::vector<TensorSpec>& specs, const Model& model) {
-  std::vector<NamedTensor> tensors;
+std::vector<NamedTensor> named_tensors(const std::vector<TensorSpec>& specs,
+                                       const std::vector<at::Tensor>& tensors) {
+  std::vector<NamedTensor> named;
   for (std::size_t index = 0; index < specs.size(); ++index)
-    append_tensors(tensors, {specs[index].name}, {model.tensors()[index]});
-  return tensors;
+    append_tensors(named, {specs[index].name}, {tensors[index]});
+  return named;
 }
 
 int write_logits(const char* const* arguments) {
   const auto found = read_initial_model(arguments[0]);
   if (!found) return fail(found.error());
   const Gpt2 model(found->model, {}, {});
-  const auto tensors = named_tensors(gpt2_tensors(found->model), model);
+  const auto tensors = named_tensors(gpt2_tensors(found->model), model.tensors());
   std::vector<std::string> names;
   for (const auto& tensor : tensors) names.push_back(tensor.name);
   const auto reader = open_initial_weights(arguments[0], names);
@@ -62,10 +73,7 @@ int write_logits(const char* const* arguments) {
   if (!read) return fail(read.error());
   const at::NoGradGuard no_grad;
   const auto tokens = read_tokens(arguments[1], std::atoll(arguments[2]));
-  const auto logits = model.logits(tokens).contiguous();
-  std::ofstream(arguments[3], std::ios::binary)
-      .write(static_cast<const char*>(logits.data_ptr()),
-             static_cast<std::streamsize>(logits.nbytes()));
+  write_values(arguments[3], {model.logits(tokens)});
   return 0;
 }
 
@@ -98,7 +106,7 @@ int answer_taehv(const char* const* arguments) {
   if (!preset) return fail(preset.error());
   const auto& config = *preset;
   const Taehv model(config, {.squared = 1, .absolute = 0.5}, {});
-  const auto tensors = named_tensors(taehv_layers(config).tensors, model);
+  const auto tensors = named_tensors(taehv_layers(config).tensors, model.tensors());
   if (const auto read = read_weights(config, tensors, arguments[1]); !read)
     return fail(read.error());
   auto bytes = bytes_of(arguments[2]);
@@ -117,12 +125,7 @@ int answer_taehv(const char* const* arguments) {
   const auto loss = model.pass({pixels}, {}).loss;
   for (const auto& gradient : torch::autograd::grad({loss}, model.tensors()))
     answers.push_back(gradient);
-  std::ofstream file(arguments[3], std::ios::binary);
-  for (const auto& answer : answers) {
-    const auto values = answer.contiguous();
-    file.write(static_cast<const char*>(values.data_ptr()),
-               static_cast<std::streamsize>(values.nbytes()));
-  }
+  write_values(arguments[3], answers);
   return 0;
 }
 
@@ -132,9 +135,7 @@ int answer_adversary(const char* const* arguments) {
   if (!preset) return fail(preset.error());
   const auto specs = discriminator_tensors(*preset);
   const auto tensors = initial_tensors(specs, {}, {});
-  std::vector<NamedTensor> named;
-  for (std::size_t index = 0; index < specs.size(); ++index)
-    append_tensors(named, {specs[index].name}, {tensors[index]});
+  const auto named = named_tensors(specs, tensors);
   auto catalog = TensorCatalog::open_file(arguments[1]);
   if (!catalog) return fail(catalog.error());
   const auto read = fill(*make_single_communicator(), named, reader_of(std::move(*catalog)), 1);
@@ -159,12 +160,7 @@ int answer_adversary(const char* const* arguments) {
   for (std::size_t index = 0; index < specs.size(); ++index)
     answers.push_back(specs[index].kind == TensorKind::trained ? tensors[index].grad()
                                                                : tensors[index]);
-  std::ofstream file(arguments[3], std::ios::binary);
-  for (const auto& answer : answers) {
-    const auto values = answer.contiguous();
-    file.write(static_cast<const char*>(values.data_ptr()),
-               static_cast<std::streamsize>(values.nbytes()));
-  }
+  write_values(arguments[3], answers);
   return 0;
 }
 
