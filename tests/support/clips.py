@@ -5,16 +5,15 @@ import concurrent.futures
 import dataclasses
 import pathlib
 import shutil
-import subprocess
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from support.ffmpeg import ffmpeg  # noqa: E402
 from support.places import ROOT  # noqa: E402
 
 RATE = 24
 FRAMES = 24  # of each video
 TOGETHER_MAX = 2
-SECONDS_MAX = 120
 
 CODECS = {  # each video begins with a frame that needs no other
     "mp4": ["-c:v", "libx264", "-preset", "veryfast", "-keyint_min", str(FRAMES), "-sc_threshold", "0", "-bf", "2"],
@@ -68,11 +67,9 @@ def make_kind(folder, kind, ending, look):
     number = list(CODECS).index(ending)
     read, shape = source(kind, number, look)
     cuts = ",".join(str(FRAMES * cut) for cut in range(1, look.count))
-    command = ["ffmpeg", "-nostdin", "-v", "error", "-y", *read, "-vf", f"{shape},format=yuv420p", "-r", str(RATE),
-               "-frames:v", str(FRAMES * look.count), *CODECS[ending], *look.qualities[number], "-g", str(FRAMES), "-threads", "1",
-               "-bitexact", "-f", "segment", "-segment_frames", cuts, "-reset_timestamps", "1",
-               str(folder / f"train/{kind}-%02d.{ending}")]
-    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, timeout=SECONDS_MAX)
+    ffmpeg(*read, "-vf", f"{shape},format=yuv420p", "-r", RATE, "-frames:v", FRAMES * look.count, *CODECS[ending],
+           *look.qualities[number], "-g", FRAMES, "-threads", "1", "-bitexact", "-f", "segment", "-segment_frames", cuts,
+           "-reset_timestamps", "1", folder / f"train/{kind}-%02d.{ending}")
     made = sorted(folder.glob(f"train/{kind}-*.{ending}"))
     if len(made) != look.count:
         raise AssertionError(f"ffmpeg made {len(made)} videos of {kind} as {ending}, not {look.count}")

@@ -6,8 +6,9 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.append(str(ROOT / "tests/trainer/taehv"))
+sys.path += [str(ROOT / "tests/trainer/taehv"), str(ROOT / "tests")]
 import videos  # noqa: E402
+from support import ffmpeg  # noqa: E402
 
 # Larger than a clip, so that there is something to decode and to cut out.
 WIDTH, HEIGHT, FRAMES = 256, 192, 72
@@ -24,11 +25,6 @@ class ClipData:
     videos: pathlib.Path
     clips: pathlib.Path
     weights: pathlib.Path
-
-
-def decoded(path):
-    asked = ["ffmpeg", "-nostdin", "-v", "error", "-i", path, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
-    return subprocess.run(asked, check=True, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=MAKE_SECONDS_MAX).stdout
 
 
 def clip(rgb, case, dice):
@@ -52,7 +48,7 @@ def make(folder, case, python, environment):
     for path, (_, source) in zip(paths, KINDS):
         if not path.exists():
             videos.make(path, source, FRAMES, f"{WIDTH}x{HEIGHT}")
-    dice, pixels = random.Random(1), [decoded(path) for path in paths]
+    dice, pixels = random.Random(1), [ffmpeg.pixels(path) for path in paths]
     data.clips.write_bytes(b"".join(clip(pixels[number % len(pixels)], case, dice) for number in range(CLIPS)))
     loop = pathlib.Path(__file__).resolve().parent / "taehv_loop.py"
     subprocess.run([python, loop, "--model", case.preset, "--weights", data.weights, "--make-weights"], check=True,

@@ -20,6 +20,9 @@ import sys
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.append(str(ROOT / "tests"))
+from support.ffmpeg import ffmpeg  # noqa: E402
+
 WORK = ROOT / "build/bench/decode"
 TRAINER = ROOT / "build/dev/trainer/trainer"
 SOURCES = ("testsrc2", "mandelbrot", "life=mold=10:death_color=#4060c0:life_color=#f0e040", "gradients=seed=7")
@@ -55,9 +58,8 @@ def make(videos):
     for number in range(videos.count):
         source, ending = SOURCES[number % len(SOURCES)], videos.endings[number % len(videos.endings)]
         lavfi = f"{source}{':' if '=' in source else '='}size={videos.size}:rate=24"
-        subprocess.run(["ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", lavfi, "-vf",
-                        f"trim=start={number / 8},setpts=PTS-STARTPTS", "-frames:v", str(videos.frames), *CODECS[ending],
-                        draft / f"{number:03}.{ending}"], check=True, stdin=subprocess.DEVNULL, timeout=300)
+        ffmpeg("-f", "lavfi", "-i", lavfi, "-vf", f"trim=start={number / 8},setpts=PTS-STARTPTS", "-frames:v", videos.frames,
+               *CODECS[ending], draft / f"{number:03}.{ending}", seconds_max=300)
     subprocess.run([TRAINER, "prepare", "video", "--input", draft], check=True, stdout=subprocess.DEVNULL, timeout=300)
     draft.rename(videos.folder)
 

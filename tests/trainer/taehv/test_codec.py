@@ -20,20 +20,11 @@ HERE = pathlib.Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[2]), str(HERE.parents[1]), str(HERE.parents[1] / "engine")]
 from engine import read_safetensors  # noqa: E402
 from support import waiting  # noqa: E402
+from support.ffmpeg import pixels  # noqa: E402
 from support.processes import ProcessTest, environment_of_a_program  # noqa: E402
 
 TRAINER = os.environ.get("TJ_TRAINER", "")
 LOSSLESS = ["-c:v", "ffv1", "-pix_fmt", "bgr0"]
-
-
-def ffmpeg_bytes(*arguments):
-    command = ["ffmpeg", "-nostdin", "-v", "error", *map(str, arguments)]
-    return subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=120).stdout
-
-
-def pixels(path):
-    """All frames as FFmpeg reads them, one after another, as red, green and blue."""
-    return ffmpeg_bytes("-i", path, "-fps_mode", "passthrough", "-pix_fmt", "rgb24", "-f", "rawvideo", "-")
 
 
 def facts(path):

@@ -1,5 +1,9 @@
 """Videos that FFmpeg makes of its own sources."""
-import subprocess
+import pathlib
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
+from support.ffmpeg import ffmpeg  # noqa: E402
 
 SOURCES = ("testsrc2", "mandelbrot", "life=mold=10:death_color=blue:life_color=yellow", "gradients=seed=7")
 # Three ways to keep frames: with frames of both sides, without a loss, and of older make. And one without times.
@@ -16,9 +20,8 @@ def make(path, source="testsrc2", frames=40, size="96x64", rate=24, codec=None, 
     path.parent.mkdir(parents=True, exist_ok=True)
     separator = ":" if "=" in source else "="
     shown = f"{source}{separator}size={size}:rate={rate}"
-    command = ["ffmpeg", "-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i", shown, "-vf", f"trim=start={skip},setpts=PTS-STARTPTS",
-               "-frames:v", str(frames), "-bitexact", *(codec or CODECS[path.suffix[1:]]), str(path)]
-    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, timeout=120)
+    ffmpeg("-f", "lavfi", "-i", shown, "-vf", f"trim=start={skip},setpts=PTS-STARTPTS", "-frames:v", frames, "-bitexact",
+           *(codec or CODECS[path.suffix[1:]]), path)
     return path
 
 
