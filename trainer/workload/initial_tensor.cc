@@ -5,16 +5,17 @@
 namespace tj::trainer {
 namespace {
 
+/// [out, in]: what each output has of each input.
+at::Tensor passed_on(std::int64_t out, std::int64_t in) {
+  if (in <= out) return torch::eye(in).repeat({(out + in - 1) / in, 1}).slice(0, 0, out);
+  const auto several = torch::eye(out).repeat({1, (in + out - 1) / out}).slice(1, 0, in);
+  return several / several.sum(1, /*keepdim=*/true);
+}
+
 /// Adds it to the weight [out, in, height, width] of a convolution.
-void add_dirac(at::Tensor& weight) {
-  const auto out = weight.size(0), in = weight.size(1);
+void add_dirac(at::Tensor& weight, std::int64_t repeats) {
   auto middle = weight.select(3, weight.size(3) / 2).select(2, weight.size(2) / 2);
-  if (in <= out) {
-    middle += torch::eye(in).repeat({(out + in - 1) / in, 1}).slice(0, 0, out);
-  } else {
-    const auto passed_on = torch::eye(out).repeat({1, (in + out - 1) / out}).slice(1, 0, in);
-    middle += passed_on / passed_on.sum(1, /*keepdim=*/true);
-  }
+  middle += passed_on(weight.size(0) / repeats, weight.size(1)).repeat_interleave(repeats, 0);
 }
 
 at::Tensor initial(const TensorSpec& spec, at::Generator& generator, at::Device device) {
@@ -27,7 +28,7 @@ at::Tensor initial(const TensorSpec& spec, at::Generator& generator, at::Device 
     case normal: tensor.normal_(0.0, spec.init.scale, generator); break;
     case dirac:
       tensor.normal_(0.0, spec.init.scale, generator);
-      add_dirac(tensor);
+      add_dirac(tensor, spec.init.repeats);
       break;
     case uniform: tensor.uniform_(-spec.init.scale, spec.init.scale, generator); break;
   }

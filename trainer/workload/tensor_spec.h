@@ -27,6 +27,9 @@ struct TensorInit {
   };
   Kind kind = Kind::zeros;
   double scale = 0;  // the constant, standard deviation, or uniform in [-scale, scale)
+  /// Of a dirac: so many outputs, one behind the other, get the same. A pixel shuffle makes one
+  /// place larger of them.
+  std::int64_t repeats = 1;
   bool operator==(const TensorInit&) const = default;
 };
 

@@ -185,28 +185,6 @@ TEST(Taehv, frame_by_frame_it_makes_what_the_whole_clip_makes) {
   }
 }
 
-/// Noise of no size shows what it passes on.
-TEST(Taehv, a_convolution_that_only_resamples_passes_its_input_on) {
-  const auto weight_of = [](std::int64_t out, std::int64_t in) {
-    const TensorSpec spec{.name = "w",
-                          .shape = {out, in, 3, 3},
-                          .init = {.kind = TensorInit::Kind::dirac, .scale = 0},
-                          .kind = TensorKind::frozen};
-    return initial_tensors(std::vector{spec}, {}, {})[0];
-  };
-  const at::NoGradGuard no_gradients;
-  const auto x = torch::rand({1, 4, 5, 5});
-  const auto same = [](const at::Tensor& made, const at::Tensor& wanted) {
-    return at::allclose(made, wanted);
-  };
-  EXPECT_TRUE(same(at::conv2d(x, weight_of(4, 4), {}, 1, 1), x));
-  EXPECT_TRUE(same(at::conv2d(x, weight_of(8, 4), {}, 1, 1), at::cat({x, x}, 1)));
-  EXPECT_TRUE(
-      same(at::conv2d(x, weight_of(2, 4), {}, 1, 1), (x.slice(1, 0, 2) + x.slice(1, 2, 4)) / 2));
-  // Of each channel by itself.
-  EXPECT_TRUE(same(at::conv2d(x, weight_of(4, 1), {}, 1, 1, 1, /*groups=*/4), x));
-}
-
 TEST(Taehv, begins_with_a_grey_picture) {
   for (const auto* const name : {"taehv", "taew2_2_super", "taeltx2_3_wide"}) {
     const auto config = small(name);

@@ -12,6 +12,7 @@ using Kind = TaehvLayer::Kind;
 
 constexpr std::size_t kBlocksOfStage = 3;
 constexpr std::int64_t kGroupWidth = 64;  // channels of a group of the wide decoder
+constexpr std::int64_t kShuffled = 4;     // channels that become pixels of 2 x 2
 
 struct Convolution {
   const char* place = ".";  // in its layer's name
@@ -64,6 +65,19 @@ class Builder {
     grow(in, stride);
     conv({.in = in, .out = out, .has_bias = false});
     layers_.back().doubles = true;
+  }
+
+  /// Twice the height and width, of four channels for one. The four of a place begin alike: what
+  /// they make of it is the same picture, larger (Aitken et al. 2017, Checkerboard artifact free
+  /// sub-pixel convolution).
+  void shuffle(std::int64_t in, std::int64_t out) {
+    const Convolution shape{.in = in, .out = kShuffled * out};
+    auto init = passing_on(shape);
+    init.repeats = kShuffled;
+    append(shape, init);
+    add({.kind = Kind::conv});
+    plain(Kind::relu);
+    plain(Kind::shuffle);
   }
 
   /// One whose output says nothing of its input at first.
@@ -197,9 +211,7 @@ void append_super_stages(const TaehvConfig& config, Builder& builder, TaehvPiece
     const auto next = widths[stage + 1];
     for (std::size_t block = 0; block < kBlocksOfStage; ++block)
       builder.super_memory(widths[stage]);
-    builder.random_conv({.in = widths[stage], .out = 4 * next});
-    builder.plain(Kind::relu);
-    builder.plain(Kind::shuffle);
+    builder.shuffle(widths[stage], next);
     builder.grow(next, config.doubles_time[stage] ? 2 : 1);
   }
 }
