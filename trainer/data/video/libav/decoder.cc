@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "trainer/data/video/libav/matroska_size.h"
+
 extern "C" {
 #include <libavutil/hwcontext.h>
 #include <libavutil/mathematics.h>
@@ -127,12 +129,7 @@ VideoScan Decoder::scan() {
     if (shown.size() > static_cast<std::size_t>(kVideoFramesMax)) fail("has too many frames");
   }
   if (shown.empty()) fail("has no frames");
-  // Without its end, where its index is, an AVI is read as far as it goes. In an MP4 there may
-  // rightly be more frames than it shows.
-  const std::int64_t said = format_->streams[stream_]->nb_frames;
-  if (std::string_view(format_->iformat->name) == "avi" && packets < said)
-    fail("ends early: it has " + std::to_string(packets) + " of " + std::to_string(said) +
-         " frames");
+  check_end(packets);
   is_fresh_ = false;
   is_at_end_ = true;
   const auto base = format_->streams[stream_]->time_base;
@@ -147,6 +144,22 @@ VideoScan Decoder::scan() {
     scan.seconds = static_cast<double>(scan.times.frames) / av_q2d(frame_rate);
   }
   return scan;
+}
+
+/// What ends in the middle is read as far as it goes by some of libav's readers. In an MP4 there
+/// may rightly be more frames than it shows.
+void Decoder::check_end(std::int64_t packets) const {
+  const std::string_view format = format_->iformat->name;
+  const std::int64_t frames = format_->streams[stream_]->nb_frames;
+  if (format == "avi" && packets < frames)
+    fail("ends early: it has " + std::to_string(packets) + " of " + std::to_string(frames) +
+         " frames");
+  if (!format.starts_with("matroska,")) return;
+  const auto bytes = matroska_bytes(path_);
+  const std::int64_t there = avio_size(format_->pb);
+  if (bytes && there >= 0 && there < *bytes)
+    fail("ends early: it has " + std::to_string(there) + " of " + std::to_string(*bytes) +
+         " bytes");
 }
 
 void Decoder::end_run() {

@@ -66,6 +66,7 @@ class Decoder {
  private:
   void probe();
   void open_codec();
+  void check_end(std::int64_t packets) const;
   bool seek(std::int64_t time);
   void restart();
   bool next_frame(const FrameTimes& times);
