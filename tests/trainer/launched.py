@@ -19,10 +19,10 @@ class LaunchedTraining(ProcessTest):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.data = self.folder / "data"
 
-    def train(self, out, *flags, ranks=1, code=0):
+    def train(self, out, *flags, ranks=1, code=0, **variables):
         command = [TRAINER, "launch", "--nproc", ranks, "--", TRAINER, "train", "--model", self.MODEL, "--data", self.data,
                    "--out", self.folder / out, "--log-dir", "off", "--tensorboard", "off", *self.FLAGS, *flags]
-        return self.finish(self.spawn(list(map(str, command)), environment_of_a_program("TMPDIR")), code)
+        return self.finish(self.spawn(list(map(str, command)), environment_of_a_program("TMPDIR", **variables)), code)
 
     def metrics(self, out):
         return [json.loads(line) for line in (self.folder / out / "metrics.jsonl").read_text().splitlines()]

@@ -85,17 +85,25 @@ std::optional<Failure> check_out(const TrainPlan& plan, const ProcessEnv& env) {
                             "; --resume goes on from it, or another folder is needed"};
 }
 
+/// The GPU on which this process trains, else one by its place among the ranks of this worker.
+int gpu_that_reads(const Accelerator& accelerator, const ProcessEnv& env) {
+  return accelerator.gpu().value_or(env.local_rank % std::max(1, visible_gpus(process_env)));
+}
+
 /// Opens the data, completes plan and workload by what it says, and looks at --out.
-Inputs open_inputs(TrainPlan& plan, Workload& workload, const ProcessEnv& env) {
+Inputs open_inputs(TrainPlan& plan, Workload& workload, const ProcessEnv& env, int device_number) {
   Inputs inputs;
   const auto open = [&](const DataPaths& data) {
     auto opened = workload.open_data(data);
     inputs.failure = std::move(opened.failure);
     return std::move(opened.source);
   };
-  inputs.data = open({.flag = "--data", .paths = plan.data});
+  inputs.data = open({.flag = "--data", .paths = plan.data, .device_number = device_number});
   if (!inputs.failure && !plan.eval_data.empty())
-    inputs.eval_data = open({.flag = "--eval-data", .paths = plan.eval_data, .is_eval = true});
+    inputs.eval_data = open({.flag = "--eval-data",
+                             .paths = plan.eval_data,
+                             .is_eval = true,
+                             .device_number = device_number});
   if (inputs.failure) return inputs;
   if (const auto settled = settle_model(plan, workload); !settled)
     inputs.failure = bad_config(settled.error());
@@ -258,7 +266,7 @@ Prepared prepare(TrainPlan& plan, Workload& workload, const ProcessEnv& env) {
   use_kernels_of(prepared.accelerator);
   set_up_cudnn(plan.repeats_convolutions);
   prepared.threads = choose_threads(plan, env);
-  prepared.inputs = open_inputs(plan, workload, env);
+  prepared.inputs = open_inputs(plan, workload, env, gpu_that_reads(prepared.accelerator, env));
   if (!found) prepared.inputs.failure = bad_config(found.error());
   if (!settled) prepared.inputs.failure = bad_config(settled.error());
   return prepared;

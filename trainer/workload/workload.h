@@ -32,6 +32,7 @@ struct DataPaths {
   std::string flag;  // with which it was named: all messages say it
   std::vector<std::string> paths;
   bool is_eval = false;
+  int device_number = 0;  // of the GPUs of this worker, where one of them may help to read
 };
 
 struct OpenedData {

@@ -1,6 +1,7 @@
 """TAEHV through the real trainer: it learns from videos, on any number of ranks, and goes on as if nothing had happened."""
 
 import json
+import os
 import pathlib
 import shutil
 import struct
@@ -74,6 +75,13 @@ class Taehv(LaunchedTraining):
             self.assertIn(f"--video-decoder: is \"{device}\"; the device can't be opened: ", self.cause(err))
         said, _ = self.train("out", "--steps", 2, "--batch-size", 2, "--video-decoder", "auto")
         self.assertRegex(said, r"videos decoded by +cpu")
+
+    def test_each_rank_is_helped_by_a_gpu_of_its_own(self):
+        """By a driver that only says which one was asked for: the frames come from the CPU after all."""
+        told, libraries = self.folder / "told", [os.environ["TJ_FAKE_CUDA"], os.environ.get("LD_LIBRARY_PATH", "")]
+        self.train("out", "--steps", 2, "--batch-size", 2, "--device", "cpu", "--video-decoder", "cuda", ranks=2, FAKE_CUDA_SAYS=str(told),
+                   LD_LIBRARY_PATH=":".join(filter(None, libraries)), CUDA_VISIBLE_DEVICES="0,1")
+        self.assertEqual(sorted(told.read_text().split()), ["0", "1"])
 
     def test_ranks_and_stages_have_one_curve(self):
         flags = ("--steps", 8, "--batch-size", 4, "--deterministic")

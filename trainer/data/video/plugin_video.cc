@@ -101,7 +101,8 @@ VideoInfo info_of(const VideoFacts& facts) {
 
 Result<std::string> configure_videos(const VideoPlugin& plugin, const VideoReading& reading) {
   const VideoSettings settings{.frame_cache_bytes = reading.frame_cache_bytes,
-                               .decoder = reading.decoder.c_str()};
+                               .decoder = reading.decoder.c_str(),
+                               .device_number = reading.device_number};
   PluginText said;
   if (plugin.configure(&settings, &said)) return std::string(said.bytes);
   return wrong(reading.decoder_flag, "is \"" + reading.decoder + "\"; " + said.bytes +

@@ -17,6 +17,7 @@ struct VideoReading {
   std::int64_t frame_cache_bytes = 0;  // of decoded frames that are kept
   std::string decoder = "cpu";         // or auto, cuda, vaapi
   std::string decoder_flag = "";       // by which a user chose it
+  int device_number = 0;               // of several devices that decode
 };
 
 /// What decodes then: "cpu", "cuda". Fails with Code::invalid, the flag and what libav says.

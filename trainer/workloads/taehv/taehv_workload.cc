@@ -109,7 +109,6 @@ void TaehvWorkload::configure(FlagReader& reader) {
   reading_.decoder =
       reader.choice(reading_.decoder_flag, "cpu", "cpu, cuda, vaapi or auto", video_decoder_named);
   if (reader.is_given("--video-index")) index_file_ = reader.text("--video-index");
-  opener_.set(reading_);
   if (reader.is_given("--recompute"))
     reader.fail("--recompute", "true",
                 "taehv keeps all that it computes; a smaller --micro-batch "
@@ -167,6 +166,8 @@ OpenedData TaehvWorkload::open_data(const DataPaths& data) {
   };
   const auto found = find_videos(data.paths, data.flag);
   if (!found) return failed(found.error());
+  reading_.device_number = data.device_number;
+  opener_.set(reading_);
   if (const auto ready = opener_.prepare_for(*found); !ready)
     return {.source = {}, .failure = bad_config(ready.error())};
   IndexedVideos indexed(opener_);

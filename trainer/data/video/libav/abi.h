@@ -9,7 +9,7 @@
 namespace tj::trainer {
 
 /// Changes with every change of this file, or of FrameTimes.
-inline constexpr int kVideoAbi = 3;
+inline constexpr int kVideoAbi = 4;
 inline constexpr const char* kVideoFactory = "trainer_video_plugin";
 
 /// FrameTimes as plain numbers; the arrays are the giver's.
@@ -38,6 +38,7 @@ struct VideoInfo {
 struct VideoSettings {
   std::int64_t frame_cache_bytes = 0;
   const char* decoder = "cpu";  // a device of libav's, or auto
+  int device_number = 0;        // of several such devices
 };
 
 /// A rectangle of the frames, in pixels; inside of them.

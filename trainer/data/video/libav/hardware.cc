@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
 
 extern "C" {
 #include <libavutil/hwcontext.h>
@@ -11,6 +12,16 @@ namespace tj::trainer {
 namespace {
 
 constexpr std::array kInTurn{"cuda", "vaapi"};
+
+/// As libav calls it; empty: what it takes by itself.
+std::string place_of(AVHWDeviceType type, int number) {
+  if (type == AV_HWDEVICE_TYPE_CUDA) return std::to_string(number);
+  constexpr int kFirstNode = 128;  // of the kernel's render nodes
+  const std::string node = "/dev/dri/renderD" + std::to_string(kFirstNode + number);
+  std::error_code unreadable;
+  const bool is_there = type == AV_HWDEVICE_TYPE_VAAPI && std::filesystem::exists(node, unreadable);
+  return is_there ? node : "";
+}
 
 /// Its pixels on the device where the stream can be decoded there, else those in memory. libav
 /// asks; what it may have is known by what stands in the context.
@@ -23,28 +34,31 @@ AVPixelFormat chosen_format(AVCodecContext* codec, const AVPixelFormat* offered)
 
 }  // namespace
 
-HardwareDevice::HardwareDevice(const std::string& name) {
+HardwareDevice::HardwareDevice(const std::string& name, int number) {
   if (name == "auto") {
-    open_first();
+    open_first(number);
   } else if (name != "cpu") {
-    open(name);
+    open(name, number);
   }
 }
 
-void HardwareDevice::open_first() {
+void HardwareDevice::open_first(int number) {
   for (const auto* each : kInTurn) {
     try {
-      return open(each);
+      return open(each, number);
     } catch (const VideoError&) {  // the next one, or none
     }
   }
 }
 
-void HardwareDevice::open(const std::string& name) {
+void HardwareDevice::open(const std::string& name, int number) {
   const auto type = av_hwdevice_find_type_by_name(name.c_str());
   if (type == AV_HWDEVICE_TYPE_NONE) throw VideoError("FFmpeg knows no such device");
   AVBufferRef* device = nullptr;
-  checked(av_hwdevice_ctx_create(&device, type, nullptr, nullptr, 0), "the device can't be opened");
+  const auto place = place_of(type, number);
+  checked(av_hwdevice_ctx_create(&device, type, place.empty() ? nullptr : place.c_str(), nullptr,
+                                 /*flags=*/0),
+          "the device can't be opened");
   device_.reset(device);
   type_ = type;
   name_ = name;

@@ -10,8 +10,9 @@ class HardwareDevice {
  public:
   HardwareDevice() = default;  // none: the CPU
   /// "cpu", a device of libav's ("cuda", "vaapi"), or "auto": the first of these that can be
-  /// opened, else the CPU. Throws VideoError with libav's words.
-  explicit HardwareDevice(const std::string& name);
+  /// opened, else the CPU. `number` says which GPU of several it is: CUDA's index, or the render
+  /// node. Throws VideoError with libav's words.
+  HardwareDevice(const std::string& name, int number);
 
   /// "cuda", "vaapi"; "cpu" without one.
   const std::string& name() const { return name_; }
@@ -19,8 +20,8 @@ class HardwareDevice {
   void decode_for(AVCodecContext& codec, const AVCodec& decoder) const;
 
  private:
-  void open(const std::string& name);
-  void open_first();
+  void open(const std::string& name, int number);
+  void open_first(int number);
 
   std::string name_ = "cpu";
   AVHWDeviceType type_ = AV_HWDEVICE_TYPE_NONE;

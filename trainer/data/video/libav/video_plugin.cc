@@ -29,7 +29,7 @@ void begin() {
 
 bool configure(const VideoSettings* settings, PluginText* said) try {
   begin();
-  library().device = HardwareDevice(settings->decoder);
+  library().device = HardwareDevice(settings->decoder, settings->device_number);
   library().frames.limit(settings->frame_cache_bytes);
   said->write(library().device.name());
   return true;
