@@ -148,6 +148,20 @@ class Trainer(unittest.TestCase):
         table = markdown.first_column(markdown.section(read("docs/systems/taehv.md"), "Encode and decode"))
         self.assertEqual(set(table), offered)
 
+    def test_the_sample_flags_and_their_defaults_are_those_of_the_program(self):
+        _, text = program_output("trainer", "sample", "--help")
+        rows = markdown.rows(markdown.section(read("docs/systems/gpt2.md"), "Sample"))
+        each = re.findall(r"^ +(--[a-z0-9-]+)\b(.*(?:\n(?! +--).*)*)", text, re.MULTILINE)
+        self.assertEqual([row[0].strip("`") for row in rows], [flag for flag, _ in each])
+        defaults = {flag: found[1] for flag, words in each if (found := re.search(r"\(([\d.]+)\)\s*$", words))}
+        self.assertEqual({row[0].strip("`"): row[1] for row in rows if re.fullmatch(r"[\d.]+", row[1])}, defaults)
+        self.assertEqual(len(defaults), 6)
+
+    def test_the_models_of_a_gpt2_are_those_of_the_program(self):
+        models = [model["model"] for model in json.loads(program_output("trainer", "train", "--list-models")[1]) if model["workload"] == "gpt2"]
+        self.assertEqual(markdown.first_column(markdown.section(read("docs/systems/gpt2.md"), "Models")), models)
+        self.assertEqual(markdown.first_column(markdown.section(read("docs/trainer.md"), "Presets")), models)
+
     def test_the_export_flags_are_those_of_the_program(self):
         _, text = program_output("trainer", "export", "--help")
         table = markdown.first_column(markdown.section(read("docs/trainer.md"), "trainer export"))

@@ -46,11 +46,12 @@ def command(*words):
     return done.stdout
 
 
-def small_model(dtype=torch.float32):
+def small_model(dtype=torch.float32, activation="gelu_new"):
     """Every tensor random: transformers would begin with zeros as biases, which hide mistakes."""
     torch.manual_seed(1)
     model = GPT2LMHeadModel(GPT2Config(n_layer=2, n_head=4, n_embd=32, n_positions=24, vocab_size=96, resid_pdrop=0.0,
-                                       embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=None, eos_token_id=None))
+                                       embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=None, eos_token_id=None,
+                                       activation_function=activation))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.normal_(1.0 if "ln_" in name and name.endswith("weight") else 0.0, 0.1)
@@ -161,6 +162,58 @@ def test_transformers_loads_our_shards(folder):
     tokens = some_tokens(model)
     expect_same_logits(our_logits(folder, checkpoint, tokens), their_logits(model, tokens),
                        f"{shards} files written by 2 ranks")
+
+
+def test_both_forms_of_gelu_go_there_and_back(folder):
+    logits = {}
+    for activation in ("gelu", "gelu_pytorch_tanh", "gelu_new"):
+        model = small_model(activation=activation)
+        with torch.no_grad():  # where the forms are furthest apart
+            for layer in model.transformer.h:
+                layer.mlp.c_fc.weight.mul_(10)
+        model.save_pretrained(folder / activation)
+        tokens = some_tokens(model)
+        logits[activation] = their_logits(model, tokens)
+        expect_same_logits(our_logits(folder, folder / activation, tokens), logits[activation], activation)
+    apart = (logits["gelu"] - logits["gelu_new"]).abs().max().item()
+    expect(apart > 10 * LOGITS_APART_MAX, f"the forms differ by {apart} only, which shows nothing")
+    checkpoint = train(folder, "--steps", 20, "--lr", 0.01, "--gelu", "erf")
+    model = loads_in_transformers(checkpoint)
+    expect(model.config.activation_function == "gelu", model.config.activation_function)
+    tokens = some_tokens(model)
+    expect_same_logits(our_logits(folder, checkpoint, tokens), their_logits(model, tokens), "--gelu erf")
+
+
+def test_rows_that_only_fill_up_go_everywhere_and_are_never_chosen(folder):
+    checkpoint = train(folder, "--steps", 20, "--lr", 0.01, "--vocabulary", 320)
+    model = loads_in_transformers(checkpoint)
+    expect((model.config.vocab_size, model.config.tokenizer_vocab_size) == (320, 256), model.config)
+    tokens = some_tokens(model)
+    expect_same_logits(our_logits(folder, checkpoint, tokens), their_logits(model, tokens), "320 rows")
+    command(TRAINER, "export", "--from", checkpoint, "--to", folder / "ours.safetensors")
+    rows = load_file(folder / "ours.safetensors")["transformer.wte.weight"]
+    expect(rows.shape == (320, 32) and torch.equal(rows, model.transformer.wte.weight), rows.shape)
+    # Rows of which one half or the other would always be chosen, if they could be.
+    direction = 10 * torch.randn(32, generator=torch.Generator().manual_seed(3))
+    with torch.no_grad():
+        model.transformer.wte.weight[256:288] = direction
+        model.transformer.wte.weight[288:] = -direction
+    model.save_pretrained(folder / "filled")
+    prompt = torch.tensor([list(b"the ")])
+    expect(their_logits(model, prompt)[0, -1].argmax() >= 256, "the rows do not show")
+    said = command(TRAINER, "sample", "--from", folder / "filled", "--prompt", "the ", "--tokens", 20, "--temperature", 0)
+    expect(said.startswith("the ") and "20 tokens in" in said, said)
+
+
+def test_greedy_samples_are_those_of_transformers(folder):
+    checkpoint = train(folder, "--steps", 60, "--lr", 0.01)
+    model = loads_in_transformers(checkpoint).eval()
+    for prompt in ("the quick", "over", "a"):
+        count = 24 - len(prompt)  # all of the context
+        theirs = model.generate(torch.tensor([list(prompt.encode())]), do_sample=False, max_new_tokens=count, eos_token_id=None, pad_token_id=0)
+        said = command(TRAINER, "sample", "--from", checkpoint, "--prompt", prompt, "--tokens", count, "--temperature", 0)
+        wanted = bytes(theirs[0].tolist()).split(b"\0")[0].decode(errors="replace")
+        expect(said.startswith(wanted + "\n"), said, wanted)
 
 
 def test_safetensors_reads_all_our_files(folder):

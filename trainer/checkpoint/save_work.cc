@@ -169,6 +169,7 @@ Result<SaveWork::State> SaveWork::commit() {
   for (int writer = 1; writer < order_.writers; ++writer)
     fs::remove(draft_->folder() / note_name(writer), ignored);
   auto texts = indices_;
+  texts.insert(order_.more_files.begin(), order_.more_files.end());
   texts[kConfigFile] = order_.config_json;
   for (const auto& [name, text] : texts) {
     const auto written = write_durably(draft_->folder() / name, text);

@@ -23,8 +23,9 @@ struct SaveOrder {
   std::string run_id;  // of this run on all its ranks: a draft of an earlier one is another folder
   int writer = 0;
   int writers = 1;
-  Manifest manifest;        // without files
-  std::string config_json;  // the text of config.json
+  Manifest manifest;                                   // without files
+  std::string config_json;                             // the text of config.json
+  std::map<std::string, std::string> more_files = {};  // beside it: name -> content
   RetentionPolicy retention;
   std::vector<std::string> own;  // OwnCheckpoints, this one included
   OutClaim claim;                // whose the folder must be

@@ -14,6 +14,7 @@ struct EngineCommand {
 
 inline constexpr EngineCommand kEngineCommands[] = {
     {"train", "trains"},
+    {"sample", "goes on with a text by a trained GPT-2"},
     {"encode", "makes latents of a video by a trained autoencoder"},
     {"decode", "makes a video of latents"},
     {"reconstruct", "says how close a video comes back: PSNR and SSIM"},

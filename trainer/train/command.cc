@@ -98,7 +98,7 @@ int run_at(const WorkloadCommand& command, const Flags& flags, const Place& plac
                          .precision = is_half ? Precision::fp16 : place.precision};
   const at::NoGradGuard no_gradients;
   if (const auto failure = command.run(call)) return fail(*failure);
-  say(memory_line(call.gpu));
+  (command.prints_result ? say_error : say)(memory_line(call.gpu));
   return exit_code::kDone;
 }
 

@@ -103,6 +103,7 @@ class Loop {
     saving_.emplace(comm_,
                     SavingOptions{.out = plan_.out,
                                   .config_json = workload_.config_json(),
+                                  .more_files = workload_.files(),
                                   .retention = {.keep = plan_.keep, .keep_every = plan_.keep_every},
                                   .begun_at = begun_at,
                                   .claim = claim_,

@@ -23,6 +23,18 @@ Failure not_usable(const std::string& message) {
           .message = "--resume: " + message};
 }
 
+/// With the choices that there were none of when the manifest was written.
+ModelShape completed(ModelShape saved, const ModelShape& asked) {
+  for (auto i = saved.size(); i < asked.size() && !asked[i].names.empty(); ++i)
+    saved.push_back({.key = asked[i].key, .flag = "", .value = 0});
+  return saved;
+}
+
+std::string value_text(const ShapeEntry& asked, std::int64_t value) {
+  const bool is_named = value >= 0 && static_cast<std::size_t>(value) < asked.names.size();
+  return is_named ? asked.names[static_cast<std::size_t>(value)] : std::to_string(value);
+}
+
 /// The first difference between a checkpoint and what is asked for, in words.
 class Comparison {
  public:
@@ -30,25 +42,30 @@ class Comparison {
 
   template <typename T>
   void add(const std::string& name, T saved, T asked) {
-    if (saved == asked || !difference_.empty()) return;
-    difference_ = name + " is " + std::to_string(asked) + ", " + checkpoint() + " was made with " +
-                  std::to_string(saved);
+    if (saved == asked) return;
+    differ(name, std::to_string(saved), std::to_string(asked));
   }
   void add_models(const ModelShape& asked) {
-    if (difference_.empty()) difference_ = difference_of_keys(asked);
+    const auto saved = completed(manifest_.model, asked);
+    if (difference_.empty()) difference_ = difference_of_keys(saved, asked);
     for (std::size_t i = 0; difference_.empty() && i < asked.size(); ++i)
-      add(asked[i].flag, manifest_.model[i].value, asked[i].value);
+      if (saved[i].value != asked[i].value)
+        differ(asked[i].flag, value_text(asked[i], saved[i].value),
+               value_text(asked[i], asked[i].value));
   }
   const std::string& difference() const { return difference_; }
 
  private:
+  void differ(const std::string& name, const std::string& saved, const std::string& asked) {
+    if (difference_.empty())
+      difference_ = name + " is " + asked + ", " + checkpoint() + " was made with " + saved;
+  }
   std::string checkpoint() const {
     return "the checkpoint step " + std::to_string(manifest_.step) + " in " + plan_.out;
   }
 
   /// Whether the same things are said of both models at all. What only some runs have stands last.
-  std::string difference_of_keys(const ModelShape& asked) const {
-    const auto& saved = manifest_.model;
+  std::string difference_of_keys(const ModelShape& saved, const ModelShape& asked) const {
     const auto has_same_key = [](const ShapeEntry& one, const ShapeEntry& other) {
       return one.key == other.key;
     };

@@ -58,6 +58,7 @@ class Saving::Impl {
                                   .writers = writers(),
                                   .manifest = manifest,
                                   .config_json = options_.config_json,
+                                  .more_files = options_.more_files,
                                   .retention = options_.retention,
                                   .own = own_.names(),
                                   .claim = options_.claim,

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,7 +21,8 @@ struct StateTensors;
 
 struct SavingOptions {
   std::filesystem::path out;
-  std::string config_json;  // the text of config.json
+  std::string config_json;                             // the text of config.json
+  std::map<std::string, std::string> more_files = {};  // beside it: name -> content
   RetentionPolicy retention;
   std::optional<std::int64_t> begun_at;  // step of the checkpoint that the run went on from
   OutClaim claim;

@@ -25,6 +25,8 @@ struct WorkloadCommand {
   std::span<const Flag> flags;  // the engine adds --model, --device, --precision and --threads
   /// Absent: it is done. A stop (process/stop_request.h) is its to look for. Gradients are off.
   std::optional<Failure> (*run)(const CommandCall& call);
+  /// Standard output is its result alone: what the engine says goes to standard error.
+  bool prints_result = false;
 };
 
 }  // namespace tj::trainer

@@ -2,6 +2,7 @@
 // words in which it is told. The third seam, beside Communicator and KubeApi.
 // docs/adding-a-workload.md walks through a small one.
 #pragma once
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -103,6 +104,9 @@ class Workload {
   virtual ModelShape shape() const = 0;
   /// The text of config.json, which stands in each checkpoint beside the weights.
   virtual std::string config_json() const { return "{}\n"; }
+  /// What else stands there, name -> content: small files, written with each checkpoint and
+  /// verified like the rest.
+  virtual std::map<std::string, std::string> files() const { return {}; }
   /// The weights that --init-from names, by the names of tensors(). Fails with Code::invalid for
   /// tensors that are none of this model; the reader for those that are missing or of another
   /// shape.

@@ -7,29 +7,48 @@
 namespace tj::trainer {
 namespace {
 
+Gpt2Config model_named(const std::string& name, std::int64_t vocabulary) {
+  for (const auto& preset : gpt2_presets()) {
+    if (preset.name != name) continue;
+    auto model = gpt2_model(preset);
+    model.vocabulary = vocabulary;
+    return model;
+  }
+  ADD_FAILURE() << "no preset " << name;
+  return {};
+}
+
 TEST(Gpt2Config, parameter_counts_are_those_of_the_published_models) {
-  const auto count = [](std::int64_t layers, std::int64_t heads, std::int64_t width,
-                        std::int64_t context) {
-    return parameter_count({.layers = layers,
-                            .heads = heads,
-                            .width = width,
-                            .context = context,
-                            .vocabulary = 50257});
+  struct Row {
+    const char* preset;
+    std::int64_t vocabulary;
+    std::int64_t parameters;
   };
-  EXPECT_EQ(count(12, 12, 768, 1024), 124'439'808);     // gpt2
-  EXPECT_EQ(count(48, 25, 1600, 1024), 1'557'611'200);  // gpt2-xl
-  EXPECT_EQ(count(8, 8, 512, 512), 51'213'824);         // the 50 M model of two nodes on 1 Gbit/s
+  const Row rows[] = {
+      {"gpt2-tiny", 50257, 51'213'824},     // both are called "50 M"
+      {"gpt2-tiny-zh", 21128, 48'909'312},  // with the vocabulary of Chinese BERT
+      {"gpt2-small", 50257, 124'439'808},   // gpt2
+      {"gpt2-medium", 50257, 354'823'168}, {"gpt2-large", 50257, 774'030'080},
+      {"gpt2-xl", 50257, 1'557'611'200},
+  };
+  for (const auto& row : rows)
+    EXPECT_EQ(parameter_count(model_named(row.preset, row.vocabulary)), row.parameters)
+        << row.preset;
+}
+
+TEST(Gpt2Config, heads_are_64_wide_as_published_and_divide_the_width) {
+  for (const auto& preset : gpt2_presets()) {
+    const auto model = gpt2_model(preset);
+    EXPECT_EQ(model.width % model.heads, 0) << preset.name;
+    EXPECT_EQ(model.width / model.heads, preset.name == "gpt2-nano" ? 32 : 64) << preset.name;
+  }
 }
 
 TEST(Gpt2Config, presets_have_bytes_for_tokens) {
-  const auto model = [](std::size_t preset) { return gpt2_model(gpt2_presets()[preset]); };
-  EXPECT_EQ(parameter_count(model(0)),
+  const auto model = gpt2_model(gpt2_presets().front());
+  EXPECT_EQ(parameter_count(model),
             256 * 128 + 64 * 128 + 4 * (12 * 128 * 128 + 13 * 128) + 2 * 128);
-  EXPECT_EQ(model(1),
-            (Gpt2Config{.layers = 8, .heads = 8, .width = 512, .context = 512, .vocabulary = 256}));
-  EXPECT_EQ(
-      model(2),
-      (Gpt2Config{.layers = 12, .heads = 12, .width = 768, .context = 1024, .vocabulary = 256}));
+  for (const auto& preset : gpt2_presets()) EXPECT_EQ(gpt2_model(preset).vocabulary, 256);
 }
 
 TEST(Gpt2Config, tensors_are_named_as_in_hugging_face_files_and_the_head_is_tied) {

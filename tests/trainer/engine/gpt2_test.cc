@@ -71,7 +71,7 @@ TEST(Gpt2, initial_weights_follow_the_paper_and_the_seed) {
 }
 
 // The same arithmetic written out with plain matrix products and an explicit mask.
-at::Tensor reference_loss(const Gpt2& model, const at::Tensor& tokens) {
+at::Tensor reference_loss(const Gpt2& model, const at::Tensor& tokens, Gelu form) {
   std::unordered_map<std::string, at::Tensor> w;
   const auto specs = gpt2_tensors(kSmall);
   for (std::size_t i = 0; i < specs.size(); ++i) w[specs[i].name.substr(12)] = model.tensors()[i];
@@ -96,7 +96,10 @@ at::Tensor reference_loss(const Gpt2& model, const at::Tensor& tokens) {
     }
     x = x + linear(torch::cat(heads, 2), layer + "attn.c_proj");
     const auto h = linear(norm(x, layer + "ln_2"), layer + "mlp.c_fc");
-    const auto gelu = 0.5 * h * (1 + torch::tanh(std::sqrt(2 / M_PI) * (h + 0.044715 * h.pow(3))));
+    const auto inner = form == Gelu::erf
+                           ? torch::erf(h / std::sqrt(2.0))
+                           : torch::tanh(std::sqrt(2 / M_PI) * (h + 0.044715 * h.pow(3)));
+    const auto gelu = 0.5 * h * (1 + inner);
     x = x + linear(gelu, layer + "mlp.c_proj");
   }
   const auto log_probabilities = norm(x, "ln_f").matmul(w["wte.weight"].t()).log_softmax(-1);
@@ -104,23 +107,45 @@ at::Tensor reference_loss(const Gpt2& model, const at::Tensor& tokens) {
 }
 
 TEST(Gpt2, agrees_with_the_written_out_formula_in_value_and_gradient) {
-  const Gpt2 model(kSmall, {}, {.seed = 3});
-  {
-    const at::NoGradGuard no_grad;  // the initial biases are 0 and would hide a mistake
+  for (const auto form : {Gelu::tanh, Gelu::erf}) {
+    SCOPED_TRACE(to_string(form));
+    auto config = kSmall;
+    config.gelu = form;
+    const Gpt2 model(config, {}, {.seed = 3});
+    {
+      const at::NoGradGuard no_grad;  // the initial biases are 0 and would hide a mistake
+      auto generator = at::detail::createCPUGenerator(9);
+      for (auto parameter : model.tensors())
+        parameter.add_(torch::randn(parameter.sizes(), generator) * 0.1);
+    }
+    const auto tokens = random_tokens(3, 9);
+    const auto ours = model.pass({tokens}, {}).loss;
+    const auto reference = reference_loss(model, tokens, form);
+    EXPECT_NEAR(ours.item<double>(), reference.item<double>(), 1e-4 * reference.item<double>());
+    const auto our_gradients = torch::autograd::grad({ours}, model.tensors());
+    const auto gradients = torch::autograd::grad({reference}, model.tensors());
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      EXPECT_TRUE(torch::allclose(our_gradients[i], gradients[i], 1e-3, 1e-4))
+          << gpt2_tensors(kSmall)[i].name;
+    }
+  }
+}
+
+/// Else the test above would pass with one form for both.
+TEST(Gpt2, the_forms_of_gelu_are_not_the_same) {
+  auto config = kSmall;
+  config.gelu = Gelu::erf;
+  const Gpt2 tanh(kSmall, {}, {.seed = 3}), erf(config, {}, {.seed = 3});
+  const at::NoGradGuard no_grad;
+  for (const auto* const model : {&tanh, &erf}) {
     auto generator = at::detail::createCPUGenerator(9);
-    for (auto parameter : model.tensors())
-      parameter.add_(torch::randn(parameter.sizes(), generator) * 0.1);
+    for (auto parameter : model->tensors())
+      parameter.add_(torch::randn(parameter.sizes(), generator) * 0.5);
   }
-  const auto tokens = random_tokens(3, 9);
-  const auto ours = model.pass({tokens}, {}).loss;
-  const auto reference = reference_loss(model, tokens);
-  EXPECT_NEAR(ours.item<double>(), reference.item<double>(), 1e-4 * reference.item<double>());
-  const auto our_gradients = torch::autograd::grad({ours}, model.tensors());
-  const auto gradients = torch::autograd::grad({reference}, model.tensors());
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    EXPECT_TRUE(torch::allclose(our_gradients[i], gradients[i], 1e-3, 1e-4))
-        << gpt2_tensors(kSmall)[i].name;
-  }
+  const auto tokens = random_tokens(3, 8);
+  const auto apart = (tanh.logits(tokens) - erf.logits(tokens)).abs().max().item<double>();
+  EXPECT_GT(apart, 1e-4);
+  EXPECT_LT(apart, 1.0);
 }
 
 }  // namespace

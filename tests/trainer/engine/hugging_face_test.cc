@@ -147,6 +147,38 @@ TEST(InitialModel, a_config_that_contradicts_the_weights_is_refused_with_both_va
             (path / "config.json").string() + ": n_layer is 3; the weights have 2 layers");
 }
 
+TEST(InitialModel, the_form_of_gelu_is_that_of_the_config_there_and_back) {
+  const std::pair<const char*, Gelu> cases[] = {
+      {"gelu_new", Gelu::tanh}, {"gelu_pytorch_tanh", Gelu::tanh}, {"gelu", Gelu::erf}};
+  for (const auto& [activation, gelu] : cases) {
+    Folder folder;
+    folder.config["activation_function"] = activation;
+    const auto read = read_initial_model(folder.write());
+    ASSERT_TRUE(read) << describe(read.error());
+    EXPECT_EQ(read->model.gelu, gelu) << activation;
+    const auto again = nlohmann::json::parse(gpt2_config_json(read->model));
+    EXPECT_EQ(again["activation_function"], gelu == Gelu::erf ? "gelu" : "gelu_new");
+  }
+  Folder silent;
+  silent.config.erase("activation_function");
+  EXPECT_EQ(read_initial_model(silent.write())->model.gelu, Gelu::tanh);
+}
+
+TEST(InitialModel, a_padded_vocabulary_says_how_many_tokens_there_are) {
+  EXPECT_FALSE(nlohmann::json::parse(gpt2_config_json(kModel)).contains("tokenizer_vocab_size"));
+  Folder folder;
+  folder.config = nlohmann::json::parse(gpt2_config_json(kModel, 4));
+  EXPECT_EQ(folder.config["vocab_size"], 5);
+  EXPECT_EQ(read_initial_model(folder.write())->tokenizer_vocabulary, 4);
+  for (const std::int64_t wrong : {0, -1, 6}) {
+    folder.config["tokenizer_vocab_size"] = wrong;
+    const auto path = folder.write();
+    EXPECT_EQ(describe(read_initial_model(path).error()),
+              (path / "config.json").string() + ": tokenizer_vocab_size is " +
+                  std::to_string(wrong) + "; it must be from 1 to vocab_size, 5");
+  }
+}
+
 TEST(InitialModel, what_we_do_not_compute_is_refused_with_both_values) {
   const std::pair<const char*, nlohmann::json> cases[] = {{"activation_function", "relu"},
                                                           {"layer_norm_epsilon", 1e-6},

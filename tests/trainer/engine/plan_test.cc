@@ -108,6 +108,7 @@ TEST(TrainPlan, every_bad_value_is_named_with_what_is_right) {
        "--rendezvous-timeout-seconds: is \"0\"; it must be a whole number from 1 to 86400"},
       {{{"--schedule", "step"}}, "--schedule: is \"step\"; it must be cosine, linear or constant"},
       {{{"--precision", "fp8"}}, "--precision: is \"fp8\"; it must be fp32, bf16 or fp16"},
+      {{{"--gelu", "relu"}}, "--gelu: is \"relu\"; it must be tanh or erf"},
       {{{"--dropout", "1"}}, "--dropout: is \"1\"; it must be a number from 0 to less than 1"},
       {{{"--ema", "-1"}}, "--ema: is \"-1\"; it must be a number from 0 to less than 1"},
       {{{"--group", "wte"}},
@@ -274,8 +275,10 @@ TEST(Flags, the_model_is_known_before_all_others) {
   EXPECT_EQ(model({"trainer", "--model"}), std::nullopt);
   const auto entry = gpt2_entry();
   EXPECT_EQ(choose_workload({&entry, 1}, "gpt2-small")->preset.name, "gpt2-small");
-  EXPECT_EQ(describe(choose_workload({&entry, 1}, "gpt3").error()),
-            "--model: is \"gpt3\"; it must be one of gpt2-nano, gpt2-tiny, gpt2-small");
+  EXPECT_EQ(
+      describe(choose_workload({&entry, 1}, "gpt3").error()),
+      "--model: is \"gpt3\"; it must be one of gpt2-nano, gpt2-tiny, gpt2-tiny-zh, gpt2-small, "
+      "gpt2-medium, gpt2-large, gpt2-xl");
 }
 
 TEST(Flags, programs_are_told_the_models_that_there_are) {

@@ -1,5 +1,6 @@
 """Stopping and going on: bit for bit on one worker, from the newest checkpoint that is whole."""
 
+import json
 import re
 import signal
 
@@ -165,6 +166,30 @@ class Resume(EngineTest):
         _, err = self.train(*SMALL, "--seed", 7, "--steps", 4, "--resume", code=78)
         self.assertIn("--seed is 7", self.cause(err))
         self.assertIn("was made with 1337", self.cause(err))
+
+    def test_another_form_of_gelu_is_refused_with_both_values(self):
+        self.train(*SMALL, "--steps", 2)
+        _, err = self.train(*SMALL, "--steps", 4, "--resume", "--gelu", "erf", code=78)
+        self.assertEqual(self.cause(err), f"trainer: --gelu is erf, the checkpoint step 2 in {self.out} was made with tanh; give the same, or "
+                                          "another --out")
+        # Of before there was a choice: it was tanh.
+        path = self.out / "step-000002/manifest.json"
+        manifest = json.loads(path.read_text())
+        del manifest["model"]["gelu"]
+        path.write_text(json.dumps(manifest))
+        _, err = self.train(*SMALL, "--steps", 4, "--resume", "--gelu", "erf", code=78)
+        self.assertIn("was made with tanh", self.cause(err))
+        self.train(*SMALL, "--steps", 3, "--resume")
+        other = self.folder / "other"
+        self.train(*SMALL, "--steps", 2, "--gelu", "erf", "--out", other)
+        self.assertNotEqual(self.losses(other)[2], self.losses()[2])
+        _, err = self.train(*SMALL, "--steps", 4, "--resume", "--out", other, code=78)
+        self.assertIn(f"--gelu is tanh, the checkpoint step 2 in {other} was made with erf", self.cause(err))
+        # Weights say theirs.
+        out, _ = self.train("--init-from", other / "step-000002", "--batch-size", 8, "--steps", 1, "--out", self.folder / "third")
+        self.assertRegex(out, r"(?m)^gelu +erf +init-from$")
+        _, err = self.train("--init-from", other / "step-000002", "--gelu", "tanh", code=78)
+        self.assertEqual(self.cause(err), f'trainer: --gelu: is "tanh"; {other}/step-000002 has erf')
 
     def test_a_finished_run_has_nothing_to_do(self):
         self.train(*SMALL, "--steps", 2)

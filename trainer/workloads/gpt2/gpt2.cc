@@ -8,6 +8,7 @@
 
 #include <cmath>
 
+#include "contract/result.h"
 #include "trainer/workload/attention.h"
 #include "trainer/workload/autocast.h"
 #include "trainer/workload/draws.h"
@@ -54,9 +55,29 @@ struct GeluTanh : torch::autograd::Function<GeluTanh> {
   }
 };
 
-at::Tensor gelu_tanh_of(const at::Tensor& x) {
+at::Tensor gelu_of(const at::Tensor& x, Gelu form) {
+  if (form == Gelu::erf) return at::gelu(x, "none");
   const bool has_kernel = x.device().is_cpu() && x.scalar_type() == at::kFloat;
   return has_kernel ? GeluTanh::apply(x) : at::gelu(x, "tanh");
+}
+
+/// Keys or values of the tokens from `first` on join those that `kept` has; all of them.
+at::Tensor joined(at::Tensor& kept, const at::Tensor& more, std::int64_t first,
+                  std::int64_t context) {
+  const auto count = more.size(2);
+  if (!kept.defined())
+    kept = at::empty({more.size(0), more.size(1), context, more.size(3)}, more.options());
+  kept.narrow(2, first, count).copy_(more);
+  return kept.narrow(2, 0, first + count);
+}
+
+/// Of tokens that others precede: the i-th sees those and itself.
+at::Tensor attention_to_earlier(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  const auto earlier = k.size(2) - q.size(2);
+  if (q.size(2) == 1) return at::scaled_dot_product_attention(q, k, v);
+  const auto sees =
+      at::ones({q.size(2), k.size(2)}, q.options().dtype(at::kBool)).tril(/*diagonal=*/earlier);
+  return at::scaled_dot_product_attention(q, k, v, sees);
 }
 
 constexpr std::int64_t kNoTarget = -100;  // torch's own choice
@@ -119,6 +140,13 @@ Gpt2::Gpt2(const Gpt2Config& config, const Gpt2Training& training, const ModelOp
       parameters_(initial_tensors(gpt2_tensors(config), options, keeper)),
       residual_type_(residual_type(options.precision, device_of(options.gpu), config.width)) {}
 
+Gpt2::Gpt2(std::vector<at::Tensor> weights, const Gpt2Config& config, const ModelOptions& options)
+    : config_(config),
+      options_(options),
+      hooks_(nullptr),
+      parameters_(std::move(weights)),
+      residual_type_(residual_type(options.precision, device_of(options.gpu), config.width)) {}
+
 Gpt2::~Gpt2() = default;
 
 at::Tensor Gpt2::dropped(const at::Tensor& x_BTC, std::uint32_t stream,
@@ -132,6 +160,11 @@ at::Tensor Gpt2::dropped(const at::Tensor& x_BTC, std::uint32_t stream,
 
 at::Tensor Gpt2::layer(const at::Tensor& x_BTC, std::int64_t index,
                        std::optional<std::int64_t> first_sample) const {
+  return layer_with(causal_attention, x_BTC, index, first_sample);
+}
+
+at::Tensor Gpt2::layer_with(const Attend& attend, const at::Tensor& x_BTC, std::int64_t index,
+                            std::optional<std::int64_t> first_sample) const {
   const auto first = kTensorsBeforeLayers + static_cast<std::size_t>(index) * kTensorsOfLayer;
   const auto p = [&](std::size_t i) -> const at::Tensor& { return parameters_[first + i]; };
   const auto samples = x_BTC.size(0);
@@ -142,27 +175,28 @@ at::Tensor Gpt2::layer(const at::Tensor& x_BTC, std::int64_t index,
   };
   const auto normed_BTC = residual_norm(x_BTC, p(0), p(1), kNormEps);
   const auto qkv = conv1d(normed_BTC, p(2), p(3)).split(width, 2);
-  const auto mixed_BHTc = causal_attention(by_head(qkv[0]), by_head(qkv[1]), by_head(qkv[2]));
+  const auto mixed_BHTc = attend(by_head(qkv[0]), by_head(qkv[1]), by_head(qkv[2]));
   const auto mixed_BTC = mixed_BHTc.transpose(1, 2).reshape({samples, tokens, width});
   const auto attended = residual_norm(
       x_BTC, dropped(conv1d(mixed_BTC, p(4), p(5)), attention_stream(index), first_sample), p(6),
       p(7), kNormEps);
-  const auto hidden = gelu_tanh_of(conv1d(attended.normed, p(8), p(9)));
+  const auto hidden = gelu_of(conv1d(attended.normed, p(8), p(9)), config_.gelu);
   return attended.sum + dropped(conv1d(hidden, p(10), p(11)), mlp_stream(index), first_sample);
 }
 
-at::Tensor Gpt2::embedded(const at::Tensor& inputs_BT,
+at::Tensor Gpt2::embedded(const at::Tensor& inputs_BT, std::int64_t first_position,
                           std::optional<std::int64_t> first_sample) const {
   // As float32 before the lookup: so the gradient of a token that comes often is summed in it.
-  const auto wte_VC = parameters_[0].to(at::kFloat);
-  const auto wpe_TC = parameters_[1].narrow(0, 0, inputs_BT.size(1)).to(at::kFloat);
-  const auto x_BTC = at::embedding(wte_VC, inputs_BT) + wpe_TC;
+  const bool sums_gradients = at::GradMode::is_enabled();
+  const auto wte_VC = sums_gradients ? parameters_[0].to(at::kFloat) : parameters_[0];
+  const auto wpe_TC = parameters_[1].narrow(0, first_position, inputs_BT.size(1)).to(at::kFloat);
+  const auto x_BTC = at::embedding(wte_VC, inputs_BT).to(at::kFloat) + wpe_TC;
   return dropped(x_BTC.to(residual_type_), kEmbeddingStream, first_sample);
 }
 
 at::Tensor Gpt2::trunk(const at::Tensor& inputs_BT,
                        std::optional<std::int64_t> first_sample) const {
-  auto x_BTC = in_block(hooks_, 0, [&] { return embedded(inputs_BT, first_sample); });
+  auto x_BTC = in_block(hooks_, 0, [&] { return embedded(inputs_BT, 0, first_sample); });
   for (std::int64_t index = 0; index < config_.layers; ++index) {
     x_BTC = in_block(hooks_, static_cast<std::size_t>(index) + 1, [&] {
       if (!options_.recompute || !at::GradMode::is_enabled())
@@ -183,6 +217,26 @@ at::Tensor Gpt2::last_norm(const at::Tensor& x_BTC) const {
 at::Tensor Gpt2::logits(const at::Tensor& tokens) const {
   const Autocast autocast(options_.precision, tokens.device().type());
   return at::matmul(last_norm(trunk(tokens, {})), parameters_[0].t());
+}
+
+at::Tensor Gpt2::next_logits(const at::Tensor& tokens, Gpt2Cache& cache) const {
+  const Autocast autocast(options_.precision, tokens.device().type());
+  TJ_CHECK(cache.tokens + tokens.size(1) <= config_.context, "they fit the context");
+  cache.keys.resize(static_cast<std::size_t>(config_.layers));
+  cache.values.resize(cache.keys.size());
+  auto x_BTC = embedded(tokens, cache.tokens, {});
+  for (std::int64_t index = 0; index < config_.layers; ++index) {
+    const auto place = static_cast<std::size_t>(index);
+    const Attend attend = [&](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+      const auto all_k = joined(cache.keys[place], k, cache.tokens, config_.context);
+      const auto all_v = joined(cache.values[place], v, cache.tokens, config_.context);
+      return cache.tokens == 0 ? causal_attention(q, k, v) : attention_to_earlier(q, all_k, all_v);
+    };
+    x_BTC = layer_with(attend, x_BTC, index, {});
+  }
+  cache.tokens += tokens.size(1);
+  const auto last_B1C = x_BTC.narrow(1, x_BTC.size(1) - 1, 1);
+  return at::matmul(last_norm(last_B1C), parameters_[0].t()).squeeze(1);
 }
 
 at::Tensor Gpt2::head_loss(const at::Tensor& x_BTC, const at::Tensor& targets) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string>
 
 #include "contract/result.h"
@@ -9,16 +10,28 @@
 namespace tj::trainer {
 namespace {
 
+// Rates from small on: Brown et al. 2020 (GPT-3), table 2.1, for models of these sizes; nanoGPT's
+// train.py has the same for small. Their batches have half a million tokens and more; these fit one
+// device in a pass, and --batch-size with --accumulation makes them larger.
 constexpr Preset kPresets[] = {
     {.name = "gpt2-nano", .steps = 300, .batch_size = 32, .lr = 3e-3},
     {.name = "gpt2-tiny", .steps = 1000, .batch_size = 32, .lr = 1e-3},
-    {.name = "gpt2-small", .steps = 1000, .batch_size = 32, .lr = 6e-4},  // nanoGPT: train.py
+    {.name = "gpt2-tiny-zh", .steps = 1000, .batch_size = 32, .lr = 1e-3},
+    {.name = "gpt2-small", .steps = 1000, .batch_size = 32, .lr = 6e-4},
+    {.name = "gpt2-medium", .steps = 1000, .batch_size = 16, .lr = 3e-4},
+    {.name = "gpt2-large", .steps = 1000, .batch_size = 16, .lr = 2.5e-4},
+    {.name = "gpt2-xl", .steps = 1000, .batch_size = 8, .lr = 2e-4},
 };
 constexpr Gpt2Config kModels[] = {
     {.layers = 4, .heads = 4, .width = 128, .context = 64},
     {.layers = 8, .heads = 8, .width = 512, .context = 512},
+    {.layers = 12, .heads = 8, .width = 512, .context = 512},
     {.layers = 12, .heads = 12, .width = 768, .context = 1024},
+    {.layers = 24, .heads = 16, .width = 1024, .context = 1024},
+    {.layers = 36, .heads = 20, .width = 1280, .context = 1024},
+    {.layers = 48, .heads = 25, .width = 1600, .context = 1024},
 };
+static_assert(std::size(kPresets) == std::size(kModels));
 
 // Radford et al. 2019, section 2.3.
 constexpr double kInitStd = 0.02;
@@ -51,6 +64,12 @@ void append_layer(std::vector<TensorSpec>& tensors, const std::string& prefix,
 }
 
 }  // namespace
+
+std::optional<Gelu> gelu_from(std::string_view name) {
+  for (const auto gelu : {Gelu::tanh, Gelu::erf})
+    if (name == to_string(gelu)) return gelu;
+  return std::nullopt;
+}
 
 std::span<const Preset> gpt2_presets() { return kPresets; }
 

@@ -2,7 +2,9 @@
 // from it.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "trainer/workload/block_hooks.h"
@@ -16,12 +18,20 @@ inline constexpr std::size_t kTensorsOfLayer = 12;
 
 inline constexpr std::int64_t kByteVocabulary = 256;
 
+/// The forms of GELU (Hendrycks and Gimpel 2016, section 2): GPT-2's, which is an approximation by
+/// tanh, and the one by the error function itself. Their numbers stand in manifests.
+enum class Gelu { tanh, erf };
+inline constexpr const char* kGeluNames[] = {"tanh", "erf"};
+inline const char* to_string(Gelu gelu) { return kGeluNames[static_cast<int>(gelu)]; }
+std::optional<Gelu> gelu_from(std::string_view name);
+
 struct Gpt2Config {
   std::int64_t layers = 4;
   std::int64_t heads = 4;
   std::int64_t width = 128;
   std::int64_t context = 64;  // tokens in one sequence
   std::int64_t vocabulary = kByteVocabulary;
+  Gelu gelu = Gelu::tanh;
   bool operator==(const Gpt2Config&) const = default;
 };
 

@@ -2,6 +2,10 @@
 
 #include <cmath>
 
+#include "trainer/data/bpe_decode.h"
+#include "trainer/data/tokenizer.h"
+#include "trainer/process/durable_file.h"
+#include "trainer/workloads/gpt2/sample_command.h"
 #include "trainer/workloads/gpt2/token_samples.h"
 
 namespace tj::trainer {
@@ -15,6 +19,8 @@ constexpr Flag kFlags[] = {
     {.name = "--layers", .help = "layers of the model (preset)"},
     {.name = "--heads", .help = "attention heads; must divide the width (preset)"},
     {.name = "--width", .help = "width of the model (preset)"},
+    {.name = "--gelu",
+     .help = "its form: tanh, as GPT-2 has it, or erf (tanh; what --init-from has)"},
     {.name = "--dropout", .help = "of embeddings and of both branches of each layer (0)"},
     {.name = "--ignore-token", .help = "a token that doesn't count as a target, such as padding"},
 };
@@ -65,11 +71,23 @@ void Gpt2Workload::configure(FlagReader& reader) {
   const bool knows_vocabulary = init_ || reader.is_given("--vocabulary");
   config_.vocabulary =
       knows_vocabulary ? reader.whole("--vocabulary", otherwise(base.vocabulary), extent) : 0;
-  if (init_) check_against_init(reader);
+  config_.gelu = read_gelu(reader);
+  if (init_) {
+    check_against_init(reader);
+    tokenizer_vocabulary_ = init_->tokenizer_vocabulary;
+  }
   training_.dropout =
       reader.real("--dropout", {.value = "0"}, {0, std::nextafter(1.0, 0.0)}, kShareRule);
   if (reader.is_given("--ignore-token"))
     training_.ignored_token = reader.whole("--ignore-token", {}, {0, kModelExtentMax});
+}
+
+Gelu Gpt2Workload::read_gelu(FlagReader& reader) const {
+  const bool is_said = init_ && init_->has_config;
+  if (!is_said || reader.is_given("--gelu"))
+    return reader.choice("--gelu", to_string(Gelu::tanh), "tanh or erf", gelu_from);
+  reader.note("--gelu", to_string(init_->model.gelu), "init-from");
+  return init_->model.gelu;
 }
 
 /// The flags that only repeat what the weights of --init-from are.
@@ -86,6 +104,9 @@ void Gpt2Workload::check_against_init(FlagReader& reader) const {
       reader.fail(name, std::to_string(value),
                   init_->path.string() + " has " + std::to_string(expected));
   }
+  if (init_->has_config && config_.gelu != of_init.gelu)
+    reader.fail("--gelu", to_string(config_.gelu),
+                init_->path.string() + " has " + to_string(of_init.gelu));
 }
 
 OpenedData Gpt2Workload::open_data(const DataPaths& data) {
@@ -95,6 +116,7 @@ OpenedData Gpt2Workload::open_data(const DataPaths& data) {
   auto failure = data.is_eval ? check_eval(*source, name) : settle(*source);
   if (!failure && source->token_count() <= config_.context)
     failure = bad_data(too_short(name, *source, config_.context));
+  if (!failure && !data.is_eval) failure = take_tokenizer(*source, data.paths);
   if (failure) return {.source = {}, .failure = std::move(failure)};
   const bool says_vocabulary = !data.is_eval && source->vocabulary() > 0;
   source->require_ids_below(says_vocabulary ? source->vocabulary() : config_.vocabulary);
@@ -107,6 +129,25 @@ std::optional<Failure> Gpt2Workload::settle(const TokenSource& source) {
   if (const auto settled = settle_vocabulary(source.vocabulary()); !settled)
     return bad_config(settled.error());
   settings_.push_back(tokens_row(source));
+  return std::nullopt;
+}
+
+/// So that whoever has a checkpoint can read and write its tokens.
+std::optional<Failure> Gpt2Workload::take_tokenizer(const TokenSource& source,
+                                                    const std::vector<std::string>& paths) {
+  if (source.format() == TokenFormat::text || source.tokenizer() == byte_tokenizer().name)
+    return std::nullopt;
+  std::vector<std::filesystem::path> places(paths.begin(), paths.end());
+  if (init_) places.push_back(init_->path);
+  for (const auto& place : places) {
+    const auto file = tokenizer_file_beside(place);
+    if (!file) continue;
+    auto text = read_small_file(*file, kTokenizerBytesMax);
+    if (!text) return bad_data(text.error());
+    files_[kTokenizerFile] = std::move(*text);
+    settings_.push_back({"tokenizer", file->string(), "beside the data; in each checkpoint, too"});
+    return std::nullopt;
+  }
   return std::nullopt;
 }
 
@@ -135,6 +176,7 @@ Result<void> Gpt2Workload::settle_vocabulary(std::int64_t data_vocabulary) {
     return wrong("is " + std::to_string(vocabulary) + "; it must be at least that of the data, " +
                  std::to_string(data_vocabulary));
   }
+  if (data_vocabulary > 0) tokenizer_vocabulary_ = data_vocabulary;
   return {};
 }
 
@@ -171,7 +213,8 @@ ModelShape Gpt2Workload::shape() const {
           {"heads", "--heads", config_.heads},
           {"width", "--width", config_.width},
           {"context", "--seq-len", config_.context},
-          {"vocabulary", "--vocabulary", config_.vocabulary}};
+          {"vocabulary", "--vocabulary", config_.vocabulary},
+          {"gelu", "--gelu", static_cast<std::int64_t>(config_.gelu), kGeluNames}};
 }
 
 Result<TensorReader> Gpt2Workload::open_initial_weights(const std::string& path) const {
@@ -188,6 +231,7 @@ WorkloadEntry gpt2_entry() {
               "files, or one of them; may be given several times",
           .presets = gpt2_presets(),
           .flags = kFlags,
+          .commands = gpt2_commands(),
           .make = [](const Preset& preset) -> std::unique_ptr<Workload> {
             return std::make_unique<Gpt2Workload>(preset);
           }};

@@ -28,7 +28,11 @@ class Gpt2Workload final : public Workload {
   SampleCost cost() const override;
   std::string nothing_counts() const override;
   ModelShape shape() const override;
-  std::string config_json() const override { return gpt2_config_json(config_); }
+  std::string config_json() const override {
+    return gpt2_config_json(config_, tokenizer_vocabulary_);
+  }
+  /// The tokenizer of the data, where it stands beside it or beside the initial weights.
+  std::map<std::string, std::string> files() const override { return files_; }
   Result<TensorReader> open_initial_weights(const std::string& path) const override;
   std::int64_t hidden_width() const override { return config_.width; }
 
@@ -36,7 +40,10 @@ class Gpt2Workload final : public Workload {
 
  private:
   void check_against_init(FlagReader& reader) const;
+  Gelu read_gelu(FlagReader& reader) const;
   std::optional<Failure> settle(const TokenSource& source);
+  std::optional<Failure> take_tokenizer(const TokenSource& source,
+                                        const std::vector<std::string>& paths);
   std::optional<Failure> check_eval(const TokenSource& source, const std::string& name) const;
 
   Preset preset_;
@@ -44,6 +51,8 @@ class Gpt2Workload final : public Workload {
   Gpt2Config config_;
   Gpt2Training training_;
   std::vector<Setting> settings_;
+  std::int64_t tokenizer_vocabulary_ = 0;  // 0: nobody says it
+  std::map<std::string, std::string> files_;
 };
 
 /// The line of the registry.

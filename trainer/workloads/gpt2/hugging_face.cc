@@ -20,6 +20,10 @@ constexpr const char* kTokenEmbedding = "transformer.wte.weight";
 constexpr const char* kPositionEmbedding = "transformer.wpe.weight";
 constexpr std::string_view kPrefix = "transformer.";
 constexpr std::string_view kLayerPrefix = "transformer.h.";
+constexpr const char* kActivation = "activation_function";
+constexpr const char* kGpt2Activation = "gelu_new";  // GPT2Config's default
+/// Of our own: other programs pass over it.
+constexpr const char* kTokenizerVocabulary = "tokenizer_vocab_size";
 
 Error wrong(const std::string& subject, std::string message) {
   return {.code = Code::invalid, .message = std::move(message), .subject = subject};
@@ -88,6 +92,14 @@ Result<Gpt2Config> shape_of(const NamedTensors& tensors) {
                     .vocabulary = tokens->first};
 }
 
+/// By the names of transformers' activations.py; absent: another function.
+std::optional<Gelu> gelu_of_activation(const json& name) {
+  if (name == kGpt2Activation || name == "gelu_pytorch_tanh") return Gelu::tanh;
+  return name == "gelu" ? std::optional(Gelu::erf) : std::nullopt;
+}
+
+const char* activation_of(Gelu gelu) { return gelu == Gelu::tanh ? kGpt2Activation : "gelu"; }
+
 /// What of a config.json would make transformers compute something else than we do.
 Result<void> check_kind(const json& config, const std::string& subject) {
   const auto must_be = [&](const char* key, const json& otherwise,
@@ -103,7 +115,6 @@ Result<void> check_kind(const json& config, const std::string& subject) {
     std::vector<json> allowed;
   } rules[] = {
       {"model_type", "gpt2", {"gpt2"}},
-      {"activation_function", "gelu_new", {"gelu_new", "gelu_pytorch_tanh"}},
       {"layer_norm_epsilon", 1e-5, {1e-5}},
       {"tie_word_embeddings", true, {true}},
       {"scale_attn_weights", true, {true}},
@@ -116,8 +127,26 @@ Result<void> check_kind(const json& config, const std::string& subject) {
   return {};
 }
 
+Result<Gelu> gelu_in(const json& config, const std::string& subject) {
+  const json name = config.value(kActivation, json(kGpt2Activation));
+  if (const auto gelu = gelu_of_activation(name)) return *gelu;
+  return wrong(subject,
+               std::string(kActivation) + " is " + name.dump() +
+                   "; this trainer computes \"gelu_new\", \"gelu_pytorch_tanh\" or \"gelu\"");
+}
+
+Result<std::int64_t> tokenizer_vocabulary_in(const json& config, std::int64_t vocabulary,
+                                             const std::string& subject) {
+  if (!config.contains(kTokenizerVocabulary)) return 0;
+  const auto size = integer_of(config.at(kTokenizerVocabulary));
+  if (size >= 1 && size <= vocabulary) return size;
+  return wrong(subject, std::string(kTokenizerVocabulary) + " is " + std::to_string(size) +
+                            "; it must be from 1 to vocab_size, " + std::to_string(vocabulary));
+}
+
 /// Fills in what only config.json says; what the weights say as well must be the same.
-Result<Gpt2Config> with_config(Gpt2Config model, const fs::path& file) {
+Result<InitialModel> with_config(InitialModel initial, const fs::path& file) {
+  auto& model = initial.model;
   const std::string subject = file.string();
   const auto text = read_small_file(file, kConfigBytesMax);
   if (!text) return text.error();
@@ -137,10 +166,16 @@ Result<Gpt2Config> with_config(Gpt2Config model, const fs::path& file) {
       return wrong(subject, std::string(key) + " is " + std::to_string(said(key)) +
                                 "; the weights have " + std::to_string(found) + " " + what);
     }
+    const auto gelu = gelu_in(config, subject);
+    if (!gelu) return gelu.error();
+    model.gelu = *gelu;
+    const auto tokens = tokenizer_vocabulary_in(config, model.vocabulary, subject);
+    if (!tokens) return tokens.error();
+    initial.tokenizer_vocabulary = *tokens;
   } catch (const json::exception& failure) {
     return wrong(subject, std::string("lacks a field of a GPT-2: ") + failure.what());
   }
-  return model;
+  return initial;
 }
 
 Result<std::vector<float>> floats_of(const NamedTensors::value_type& named) {
@@ -171,14 +206,14 @@ Result<InitialModel> read_initial_model(const fs::path& path) {
   if (!catalog) return catalog.error();
   const auto tensors = by_our_names(*catalog);
   if (!tensors) return tensors.error();
-  auto model = shape_of(*tensors);
+  const auto model = shape_of(*tensors);
   if (!model) return model.error();
+  InitialModel initial{.path = path, .model = *model};
   std::error_code unreadable;
   const fs::path folder = fs::is_directory(path, unreadable) ? path : path.parent_path();
-  if (fs::exists(folder / "config.json", unreadable))
-    model = with_config(*model, folder / "config.json");
-  if (!model) return model.error();
-  return InitialModel{.path = path, .model = *model};
+  if (!fs::exists(folder / "config.json", unreadable)) return initial;
+  initial.has_config = true;
+  return with_config(std::move(initial), folder / "config.json");
 }
 
 Result<TensorReader> open_initial_weights(const fs::path& path,
@@ -200,19 +235,20 @@ Result<TensorReader> open_initial_weights(const fs::path& path,
   });
 }
 
-std::string gpt2_config_json(const Gpt2Config& model) {
+std::string gpt2_config_json(const Gpt2Config& model, std::int64_t tokenizer_vocabulary) {
   constexpr int kIndent = 2;
-  const nlohmann::ordered_json document = {{"architectures", {"GPT2LMHeadModel"}},
-                                           {"model_type", "gpt2"},
-                                           {"activation_function", "gelu_new"},
-                                           {"layer_norm_epsilon", 1e-5},
-                                           {"n_layer", model.layers},
-                                           {"n_head", model.heads},
-                                           {"n_embd", model.width},
-                                           {"n_positions", model.context},
-                                           {"vocab_size", model.vocabulary},
-                                           {"tie_word_embeddings", true},
-                                           {"torch_dtype", "float32"}};
+  nlohmann::ordered_json document = {{"architectures", {"GPT2LMHeadModel"}},
+                                     {"model_type", "gpt2"},
+                                     {kActivation, activation_of(model.gelu)},
+                                     {"layer_norm_epsilon", 1e-5},
+                                     {"n_layer", model.layers},
+                                     {"n_head", model.heads},
+                                     {"n_embd", model.width},
+                                     {"n_positions", model.context},
+                                     {"vocab_size", model.vocabulary},
+                                     {"tie_word_embeddings", true},
+                                     {"torch_dtype", "float32"}};
+  if (tokenizer_vocabulary > 0) document[kTokenizerVocabulary] = tokenizer_vocabulary;
   return document.dump(kIndent) + "\n";
 }
 

@@ -12,7 +12,10 @@ namespace tj::trainer {
 
 struct InitialModel {
   std::filesystem::path path;
-  Gpt2Config model;  // heads 0: no config.json beside the weights says it
+  Gpt2Config model;         // without a config.json beside the weights heads are 0
+  bool has_config = false;  // without it GELU's form is not said, either
+  /// Ids below it are of the tokenizer, the rows of the others only fill up; 0: nobody says so.
+  std::int64_t tokenizer_vocabulary = 0;
 };
 
 /// Reads headers and config.json only. Fails with Code::invalid and both values when they disagree,
@@ -27,7 +30,7 @@ Result<TensorReader> open_initial_weights(const std::filesystem::path& path,
                                           std::span<const std::string> names);
 
 /// config.json as Hugging Face's GPT2LMHeadModel reads it, so that a checkpoint loads there as it
-/// is.
-std::string gpt2_config_json(const Gpt2Config& model);
+/// is. `tokenizer_vocabulary` as in InitialModel.
+std::string gpt2_config_json(const Gpt2Config& model, std::int64_t tokenizer_vocabulary = 0);
 
 }  // namespace tj::trainer

@@ -6,10 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "trainer/checkpoint/catalog.h"
-#include "trainer/checkpoint/file_plan.h"
 #include "trainer/checkpoint/folder.h"
-#include "trainer/process/lines.h"
-#include "trainer/process/stop_request.h"
+#include "trainer/checkpoint/trained_weights.h"
 #include "trainer/workload/autocast.h"
 #include "trainer/workload/initial_tensor.h"
 #include "trainer/workloads/taehv/taehv_weights.h"
@@ -24,25 +22,6 @@ Error wrong(const fs::path& weights, std::string message) {
   return {.code = Code::invalid,
           .message = std::move(message),
           .subject = "--weights " + weights.string()};
-}
-
-/// The file or the folder that holds the weights.
-Result<fs::path> find_weights(const fs::path& named) {
-  std::error_code unreadable;
-  const auto status = fs::status(named, unreadable);
-  if (!fs::exists(status)) return wrong(named, "is not there");
-  if (!fs::is_directory(status)) return named;
-  if (checkpoint_names(named).empty()) {
-    const bool has_model = fs::exists(named / group_file_name(kModelStem, 0, 1), unreadable) ||
-                           fs::exists(named / index_name(kModelStem), unreadable);
-    if (has_model) return named;
-    return wrong(named, "holds no checkpoint (step-...) and no model.safetensors");
-  }
-  const auto search = newest_usable_checkpoint(named, [] { return stop_signal() != 0; });
-  for (const auto& damaged : search.damaged)
-    say_error("--weights " + named.string() + ": left out: " + describe(damaged));
-  if (!search.found) return wrong(named, "holds no checkpoint that is whole");
-  return search.found->folder;
 }
 
 /// The preset whose config.json stands beside the weights; the first of several that are alike.
@@ -80,7 +59,7 @@ Result<void> read_weights(const TensorReader& reader, const std::vector<TensorSp
 }  // namespace
 
 Result<CodecModel> open_codec_model(const CodecModelRequest& request) {
-  const auto path = find_weights(request.weights);
+  const auto path = find_trained_weights(request.weights, "--weights");
   if (!path) return path.error();
   const auto name = request.name ? request.name : name_beside(*path);
   if (!name)
