@@ -7,6 +7,7 @@
 
 #include "contract/utf8.h"
 #include "trainer/data/prepare.h"
+#include "trainer/data/prepare_tokenizer_command.h"
 #include "trainer/data/prepare_video_command.h"
 #include "trainer/launch/host.h"
 #include "trainer/process/last_words.h"
@@ -26,10 +27,11 @@ void define(CLI::App& app, PrepareOptions& options) {
   app.add_option("--output", options.output, "folder of tokens: new, empty, or of the same command")
       ->type_name("FOLDER")
       ->required();
-  app.add_option("--tokenizer", options.tokenizer, "byte or gpt2-bpe (" + options.tokenizer + ")")
+  app.add_option("--tokenizer", options.tokenizer,
+                 "byte, bpe or gpt2-bpe (" + options.tokenizer + ")")
       ->type_name("NAME");
   app.add_option("--vocabulary", options.vocabulary,
-                 "for gpt2-bpe: tokenizer.json, or a folder with vocab.json and merges.txt")
+                 "for bpe and gpt2-bpe: tokenizer.json, or a folder with vocab.json and merges.txt")
       ->type_name("PATH");
   app.add_option("--format", options.format,
                  "folder (a file is a document), jsonl or wiki (the files say it)")
@@ -92,11 +94,15 @@ void print_end(const PrepareOptions& options, const PrepareEnd& end) {
 int run_prepare(const std::vector<std::string>& arguments) {
   if (!arguments.empty() && arguments.front() == "video")
     return run_prepare_video({arguments.begin() + 1, arguments.end()});
+  if (!arguments.empty() && arguments.front() == "tokenizer")
+    return run_prepare_tokenizer({arguments.begin() + 1, arguments.end()});
   CLI::App app("Turns text into tokens to train from; started again it goes on where it was.",
                "trainer prepare");
   PrepareOptions options;
   define(app, options);
-  app.footer("Videos have a command of their own: trainer prepare video.");
+  app.footer(
+      "Commands of their own: trainer prepare tokenizer learns a vocabulary, trainer prepare video "
+      "looks through videos.");
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
