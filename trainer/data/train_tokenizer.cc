@@ -86,7 +86,7 @@ class TokenizerTraining {
     auto inputs = find_inputs(options_.inputs, options_.format);
     if (!inputs) return bad_data(inputs.error());
     inputs_ = std::move(*inputs);
-    parts_ = plan_parts(inputs_, kPartBytes);
+    parts_ = plan_parts(inputs_, options_.part_bytes);
     for (const auto& file : inputs_) bytes_ += file.bytes;
     if (auto failure = count()) return failure;
     const LearnedBpe learned = merge();

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/data/prepare_plan.h"
 #include "trainer/data/word_counts.h"
 #include "trainer/values/failure.h"
 
@@ -29,6 +30,7 @@ struct TrainTokenizerOptions {
   std::string field = "text";
   int workers = 0;  // 0: one for each usable core
   WordLimits limits = {};
+  std::int64_t part_bytes = kPartBytes;  // of text that a worker takes at once
   bool operator==(const TrainTokenizerOptions&) const = default;
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <random>
 
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/data/tokenizer_json.h"
@@ -49,15 +50,19 @@ TEST(TrainTokenizer, writes_the_file_that_hugging_face_writes_of_the_same_text) 
 
 TEST(TrainTokenizer, any_number_of_workers_gives_the_same_file) {
   const Bench bench;
+  std::mt19937 dice(3);
   std::string lines;
-  for (int i = 0; i < 200'000; ++i)
-    lines += "word" + std::to_string(i % 9973) + " \xe4\xba\xba\xe5\xb7\xa5" + std::to_string(i) +
-             " dasselbelangewort" + std::to_string(i % 7919) + "\n";
-  bench.folder.write("text/a.txt", lines + lines + lines);  // of several parts
+  for (int i = 0; i < 20'000; ++i) {
+    lines += "word" + std::to_string(i % 997) + " \xe4\xba\xba\xe5\xb7\xa5 long";
+    for (int letter = 0; letter < 16; ++letter) lines += static_cast<char>('a' + dice() % 26);
+    lines += "\n";
+  }
+  bench.folder.write("text/a.txt", lines);
   bench.folder.write("text/b.txt", "more");
   auto options = bench.options();
   options.inputs = {(bench.folder.path() / "text").string()};
-  options.limits = {.words_max = 20'000, .bytes_max = 1 << 20};
+  options.limits = {.words_max = 9'000, .bytes_max = 1 << 20};  // of 20,000 long ones
+  options.part_bytes = 64 << 10;
   const auto first = bench.learned(options);
   for (const int workers : {2, 5}) {
     options.workers = workers;
