@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench bench-operator bench-trainer bench-decode soak storm cpus repeat images-from-source faults fuzz gpu-kit check format clean
+.PHONY: help run build test bench bench-operator bench-trainer bench-tokenizer bench-decode soak storm cpus repeat images-from-source faults fuzz gpu-kit check format clean
 
 export TRAININGJOB_CACHE ?= $(HOME)/.cache/trainingjob
 export CCACHE_DIR ?= $(TRAININGJOB_CACHE)/ccache
@@ -42,6 +42,12 @@ bench-trainer:  ## measures the trainer beside PyTorch on a quiet machine (twent
 	cmake --build --preset dev --target trainer trainer-engine trainer_video trainer_zero_test
 	tests/bench/trainer/run --docs
 	tests/bench/trainer/zero_memory.py build/dev/tests/trainer/engine/trainer_zero_test
+
+bench-tokenizer:  ## measures trainer prepare beside Hugging Face's tokenizers on a quiet machine, 1 GB each of English and Chinese (half an hour)
+	tools/deps build
+	cmake --preset dev --log-level=WARNING >/dev/null
+	cmake --build --preset dev --target trainer
+	tests/bench/tokenizer/run
 
 bench-decode:  ## measures how long a training on videos waits for them (five minutes)
 	tools/deps build

@@ -1,6 +1,7 @@
 #include "contract/utf8.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace tj {
 namespace {
@@ -38,6 +39,14 @@ std::size_t matching_bytes(std::string_view text, const Lead& lead) {
   return end;
 }
 
+/// Much text is nothing else, and gigabytes of it are looked through.
+bool begins_with_eight_of_ascii(std::string_view text) {
+  std::uint64_t eight = 0;
+  if (text.size() < sizeof eight) return false;
+  std::memcpy(&eight, text.data(), sizeof eight);
+  return (eight & 0x8080808080808080U) == 0;
+}
+
 }  // namespace
 
 std::size_t utf8_sequence_bytes(std::string_view text) {
@@ -49,6 +58,10 @@ std::size_t utf8_sequence_bytes(std::string_view text) {
 std::size_t valid_utf8_bytes(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
+    if (begins_with_eight_of_ascii(text.substr(at))) {
+      at += 8;
+      continue;
+    }
     const std::size_t bytes = utf8_sequence_bytes(text.substr(at));
     if (bytes == 0) return at;
     at += bytes;

@@ -142,6 +142,11 @@ class Trainer(unittest.TestCase):
         table = markdown.first_column(markdown.section(read("docs/data.md"), "trainer prepare"))
         self.assertEqual({flag.split()[0] for flag in table if flag.startswith("--")}, long_flags(text))
 
+    def test_the_flags_of_prepare_tokenizer_are_those_of_the_program(self):
+        _, text = program_output("trainer", "prepare", "tokenizer", "--help")
+        table = markdown.first_column(markdown.section(read("docs/data.md"), "trainer prepare tokenizer"))
+        self.assertEqual({flag.split()[0] for flag in table if flag.startswith("--")}, long_flags(text))
+
     def test_the_flags_of_encode_decode_and_reconstruct_are_those_of_the_program(self):
         helps = [program_output("trainer", command, "--help")[1] for command in ("encode", "decode", "reconstruct")]
         offered = set().union(*(re.findall(r"^ +(--[a-z0-9-]+)", text, re.MULTILINE) for text in helps))

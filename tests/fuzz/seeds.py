@@ -167,6 +167,19 @@ def token_file():
         yield f"{width}-{tokens}", head + struct.pack("<I", zlib.crc32(head)) + payload + table
 
 
+def tokenizer_json():
+    """All bytes and two merges; and little ones, which are mutated faster, of which each is refused for another reason."""
+    document = json.loads((ROOT / "tests/trainer/data/chinese/tokenizer.json").read_text())
+    model = document["model"]
+    model["merges"] = model["merges"][:2]
+    kept = {"".join(merge) for merge in model["merges"]}
+    model["vocab"] = {token: number for token, number in model["vocab"].items() if number <= 256 or token in kept}
+    yield "bytes", json.dumps(document).encode()
+    small = {**document, "model": {**model, "vocab": {"<|endoftext|>": 0, "a": 1, "b": 2, "ab": 3}, "merges": [["a", "b"]]}}
+    yield from texts("small", small, {**small, "model": {**small["model"], "merges": ["a b"]}},
+                     {**small, "post_processor": {"type": "ByteLevel"}}, {**small, "added_tokens": []})
+
+
 CHECKPOINT = {"version": 2, "step": 25, "next_sample": 800, "optimizer_steps": 24, "seed": 1337, "data_tokens": 4096,
               "loss": 2.25, "loss_scale": {"scale": 65536.0, "good_steps": 3},
               "model": {"layers": 2, "heads": 2, "width": 8, "context": 4, "vocabulary": 256},
@@ -206,6 +219,7 @@ SEEDS = {
                            *texts("config", "distributed_type: FSDP\nfsdp_config: {fsdp_sharding_strategy: 1}\n")],
     "token_file": token_file,
     "token_manifest": lambda: texts("manifest", TOKENS),
+    "tokenizer_json": tokenizer_json,
     "video_index": lambda: texts("line", VIDEO, {**VIDEO, "times": {"start": -3, "runs": [[2, 41, 0], [2, 42, 82]]}, "keys": [0, 2]},
                                  {**VIDEO, "broken": "is no video"}),
 }

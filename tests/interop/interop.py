@@ -17,6 +17,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 import make_golden
 import taehv_model
+import tokenizer_tests
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TRAINER = ROOT / "build/dev/trainer/trainer"
@@ -441,7 +442,8 @@ def test_torch_loads_what_we_export(folder):
 
 def main():
     words = sys.argv[1:]
-    tests = [(name.removeprefix("test_"), test) for name, test in globals().items() if name.startswith("test_")]
+    tests = [(name.removeprefix("test_"), test) for name, test in {**globals(), **vars(tokenizer_tests)}.items()
+             if name.startswith("test_")]
     chosen = [(name, test) for name, test in tests if not words or any(word in name for word in words)]
     torch.set_num_threads(1)
     failed = 0

@@ -1,19 +1,23 @@
 #include "trainer/data/bpe.h"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 
 #include "contract/utf8.h"
+#include "trainer/data/gpt2_words.h"
+#include "trainer/data/word_table.h"
 
 namespace tj::trainer {
 namespace {
-/// A full cache is emptied: cheaper than to know what is old, and English fills it once in a GB.
-/// An entry takes up to about 400 bytes, all of them at most 25 MB.
-constexpr std::size_t kCachedWordsMax = 1 << 16;
-/// Longer words hardly ever come again.
-constexpr std::size_t kCachedWordBytesMax = 48;
+constexpr std::size_t kCachedWords = 1 << 17;  // 8 MiB
 constexpr std::size_t kIdsAtATime = 4096;
+/// In a longer word it pays to keep the pairs in a heap.
+constexpr std::size_t kSearchedBytesMax = 96;
 }  // namespace
+
+BpeEncoder::BpeEncoder(const BpeVocabulary& vocabulary)
+    : vocabulary_(vocabulary), cache_(kCachedWords) {}
 
 void BpeEncoder::encode(std::string_view text, const TakeIds& take) {
   std::string repaired;
@@ -22,7 +26,7 @@ void BpeEncoder::encode(std::string_view text, const TakeIds& take) {
     text = repaired;
   }
   for (std::size_t at = 0; at < text.size();) {
-    const auto word = words_.word_at(text, at);
+    const auto word = gpt2_word_at(text, at);
     encode_word(word);
     at += word.size();
     if (ids_.size() < kIdsAtATime && at < text.size()) continue;
@@ -32,22 +36,51 @@ void BpeEncoder::encode(std::string_view text, const TakeIds& take) {
 }
 
 void BpeEncoder::encode_word(std::string_view word) {
-  if (word.size() > kCachedWordBytesMax) return merge_word(word);
-  const auto known = cache_.find(word);
-  if (known != cache_.end()) {
-    ids_.insert(ids_.end(), known->second.begin(), known->second.end());
+  if (word.size() > CachedWord::kBytesMax) return merge_word(word);
+  CachedWord& known = cache_[word_hash(word) % kCachedWords];
+  if (std::string_view(known.word.data(), known.bytes) == word) {
+    ids_.insert(ids_.end(), known.ids.begin(), known.ids.begin() + known.id_count);
     return;
   }
   const std::size_t before = ids_.size();
   merge_word(word);
-  if (cache_.size() == kCachedWordsMax) cache_.clear();
-  cache_.emplace(word, std::vector<std::uint32_t>(
-                           ids_.begin() + static_cast<std::ptrdiff_t>(before), ids_.end()));
+  const std::size_t count = ids_.size() - before;
+  if (count > CachedWord::kIdsMax) return;
+  known.bytes = static_cast<std::uint8_t>(word.size());
+  known.id_count = static_cast<std::uint8_t>(count);
+  std::ranges::copy(word, known.word.begin());
+  std::copy_n(ids_.end() - static_cast<std::ptrdiff_t>(count), count, known.ids.begin());
 }
 
-/// Merges the pair of lowest rank until none is left. A heap holds each pair that has ever stood
-/// side by side; those that have gone since are known by their ids. n log n, however long the word.
+/// Merges the pair of lowest rank, of several the leftmost, until none is left.
 void BpeEncoder::merge_word(std::string_view word) {
+  if (word.size() > kSearchedBytesMax) return merge_long_word(word);
+  std::array<std::uint32_t, kSearchedBytesMax> ids;
+  std::array<std::uint32_t, kSearchedBytesMax> ranks;  // of each with the one behind it
+  const auto& merges = vocabulary_.merges;
+  std::size_t count = word.size();
+  for (std::size_t i = 0; i < count; ++i)
+    ids[i] = vocabulary_.byte_ids[static_cast<std::uint8_t>(word[i])];
+  for (std::size_t i = 0; i + 1 < count; ++i) ranks[i] = merges.rank_of(ids[i], ids[i + 1]);
+  while (count > 1) {
+    const auto end = ranks.begin() + static_cast<std::ptrdiff_t>(count) - 1;
+    const auto lowest = std::min_element(ranks.begin(), end);
+    if (*lowest == MergeTable::kNone) break;
+    const auto at = static_cast<std::size_t>(lowest - ranks.begin());
+    ids[at] = merges.merged(*lowest);
+    --count;
+    const std::size_t moved = (count - at - 1) * sizeof(std::uint32_t);
+    std::memmove(ids.data() + at + 1, ids.data() + at + 2, moved);
+    std::memmove(ranks.data() + at, ranks.data() + at + 1, moved);
+    if (at + 1 < count) ranks[at] = merges.rank_of(ids[at], ids[at + 1]);
+    if (at > 0) ranks[at - 1] = merges.rank_of(ids[at - 1], ids[at]);
+  }
+  ids_.insert(ids_.end(), ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+/// The same with a heap, which holds each pair that has ever stood side by side; those that have
+/// gone since are known by their ids. n log n, however long the word.
+void BpeEncoder::merge_long_word(std::string_view word) {
   symbols_.clear();
   candidates_.clear();
   const auto size = static_cast<std::int32_t>(word.size());
@@ -65,7 +98,7 @@ void BpeEncoder::merge_word(std::string_view word) {
     if (left.is_merged || left.id != best.left_id || left.next < 0) continue;
     Symbol& right = symbols_[static_cast<std::size_t>(left.next)];
     if (right.id != best.right_id) continue;
-    left.id = best.merged_id;
+    left.id = vocabulary_.merges.merged(best.rank);
     right.is_merged = true;
     left.next = right.next;
     if (left.next >= 0) symbols_[static_cast<std::size_t>(left.next)].previous = best.left;
@@ -81,13 +114,9 @@ void BpeEncoder::consider(std::int32_t left) {
   const Symbol& symbol = symbols_[static_cast<std::size_t>(left)];
   if (symbol.next < 0) return;
   const std::uint32_t right_id = symbols_[static_cast<std::size_t>(symbol.next)].id;
-  const auto merge = vocabulary_.merges.find(pair_key(symbol.id, right_id));
-  if (merge == vocabulary_.merges.end()) return;
-  candidates_.push_back({.rank = merge->second.rank,
-                         .left = left,
-                         .left_id = symbol.id,
-                         .right_id = right_id,
-                         .merged_id = merge->second.id});
+  const std::uint32_t rank = vocabulary_.merges.rank_of(symbol.id, right_id);
+  if (rank == MergeTable::kNone) return;
+  candidates_.push_back({.rank = rank, .left = left, .left_id = symbol.id, .right_id = right_id});
   std::ranges::push_heap(candidates_, std::greater<>());
 }
 

@@ -2,6 +2,7 @@
 // merges.txt (encoder.json and vocab.bpe, as OpenAI named them).
 #pragma once
 #include <filesystem>
+#include <string>
 
 #include "contract/result.h"
 #include "trainer/data/bpe.h"
@@ -11,5 +12,8 @@ namespace tj::trainer {
 /// `path` is a tokenizer.json, or a folder with one or with the other two. Fails with not_found or
 /// invalid; a tokenizer.json that is no byte-level BPE as GPT-2's is refused with what differs.
 Result<BpeVocabulary> read_bpe_vocabulary(const std::filesystem::path& path);
+
+/// The text of a tokenizer.json. Fails with invalid; the error has no subject.
+Result<BpeVocabulary> bpe_vocabulary_from(std::string tokenizer_json);
 
 }  // namespace tj::trainer

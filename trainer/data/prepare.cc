@@ -12,7 +12,9 @@
 #include <thread>
 
 #include "trainer/data/data_file.h"
+#include "trainer/data/slice_documents.h"
 #include "trainer/data/token_file_builder.h"
+#include "trainer/data/tokenizer_json.h"
 #include "trainer/process/durable_file.h"
 #include "trainer/values/settings.h"
 
@@ -41,13 +43,17 @@ std::optional<double> fraction_from(const std::string& text) {
   return is_number && value >= 0 && value < 1 ? std::optional(value) : std::nullopt;
 }
 
-Result<void> write_and_rename(const fs::path& folder, const std::string& name,
-                              const std::string& text) {
+Result<FileDigest> write_and_rename(const fs::path& folder, const std::string& name,
+                                    const std::string& text) {
   const fs::path draft = folder / (name + ".draft");
-  if (const auto written = write_durably(draft, text); !written) return written.error();
+  const auto written = write_durably(draft, text);
+  if (!written) return written.error();
   std::error_code failure;
   fs::rename(draft, folder / name, failure);
-  if (!failure) return sync_folder(folder);
+  if (!failure) {
+    if (const auto synced = sync_folder(folder); !synced) return synced.error();
+    return *written;
+  }
   return Error{.code = Code::unavailable,
                .message = "can't be renamed: " + failure.message(),
                .subject = draft.string()};
@@ -66,6 +72,7 @@ class Preparation {
 
   PrepareEnd run() {
     auto failure = begin();
+    if (!failure && !is_done_) failure = keep_tokenizer();
     if (!failure && !is_done_) failure = work();
     if (!failure && !is_done_) failure = commit();
     return {.failure = failure, .manifest = std::move(manifest_), .progress = progress()};
@@ -102,15 +109,16 @@ class Preparation {
       if (options_.vocabulary.empty()) return std::nullopt;
       return wrong("--vocabulary", "is given, but the tokenizer byte has none");
     }
-    if (options_.tokenizer != "gpt2-bpe") {
-      return wrong("--tokenizer", "is \"" + options_.tokenizer + "\"; it must be byte or gpt2-bpe");
+    if (options_.tokenizer != "bpe" && options_.tokenizer != "gpt2-bpe") {
+      return wrong("--tokenizer",
+                   "is \"" + options_.tokenizer + "\"; it must be byte, bpe or gpt2-bpe");
     }
     if (options_.vocabulary.empty()) {
-      return wrong("--vocabulary",
-                   "is missing; gpt2-bpe needs a tokenizer.json, or a folder with vocab.json and "
-                   "merges.txt");
+      return wrong("--vocabulary", "is missing; " + options_.tokenizer +
+                                       " needs a tokenizer.json, or a folder with vocab.json and "
+                                       "merges.txt");
     }
-    auto tokenizer = gpt2_tokenizer(options_.vocabulary);
+    auto tokenizer = gpt2_tokenizer(options_.vocabulary, options_.tokenizer);
     if (!tokenizer) return bad_config(tokenizer.error());
     tokenizer_ = std::move(*tokenizer);
     return std::nullopt;
@@ -191,6 +199,17 @@ class Preparation {
     fs::remove(folder_ / kUnfinishedFile, ignored);
     const auto synced = sync_folder(folder_);
     return synced ? std::nullopt : std::optional(save_failed(synced.error()));
+  }
+
+  /// Beside the tokens, so that they can become text again wherever the folder goes.
+  std::optional<Failure> keep_tokenizer() {
+    if (!tokenizer_.bpe) return std::nullopt;
+    const std::string& text = tokenizer_.bpe->tokenizer_json;
+    const auto written = write_and_rename(folder_, kTokenizerJsonFile, text);
+    if (!written) return save_failed(written.error());
+    manifest_.tokenizer_file = {
+        .file = kTokenizerJsonFile, .bytes = written->bytes, .sha256 = written->sha256};
+    return std::nullopt;
   }
 
   std::optional<Failure> work() {
@@ -276,28 +295,7 @@ class Preparation {
   Result<void> encode_slice(const Slice& slice, Encoder& encoder, TokenFileBuilder& train,
                             TokenFileBuilder& val) {
     const InputFile& input = inputs_[slice.file];
-    const auto file = DataFile::open(input.path);
-    if (!file) return file.error();
-    if (file->bytes() != input.bytes) {
-      return Error{.code = Code::invalid,
-                   .message = "has " + std::to_string(file->bytes()) + " bytes and had " +
-                              std::to_string(input.bytes) + " at the start; it must not change",
-                   .subject = input.path.string()};
-    }
-    const auto begin = next_cut(*file, input.format, slice.begin);
-    if (!begin) return begin.error();
-    const bool ends_file = slice.end == input.bytes;
-    const auto end =
-        ends_file ? Result<std::int64_t>(input.bytes) : next_cut(*file, input.format, slice.end);
-    if (!end) return end.error();
-    const auto text = file->read(*begin, *end - *begin);
-    if (!text) return text.error();
-    const RecordSlice records{.format = input.format,
-                              .bytes = *text,
-                              .offset = *begin,
-                              .ends_file = ends_file,
-                              .field = options_.field};
-    return for_each_document(records, input.path.string(), [&](const Document& document) {
+    return for_each_document_in(input, slice, options_.field, [&](const Document& document) {
       auto& builder = is_held_out(input.name, document.offset, val_fraction_) ? val : train;
       encoder.encode(document.text, [&](auto ids) { builder.append(ids); });
       if (document.ends) builder.end_document();

@@ -23,7 +23,7 @@ struct PrepareOptions {
   std::vector<std::string> inputs;
   std::string output;
   std::string tokenizer = "byte";
-  std::string vocabulary;  // of gpt2-bpe: a file or a folder
+  std::string vocabulary;  // of bpe and gpt2-bpe: a file or a folder
   std::string format;      // folder, jsonl, wiki; empty: the files say it
   std::string field = "text";
   int workers = 0;  // 0: one for each usable core

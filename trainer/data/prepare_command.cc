@@ -1,23 +1,20 @@
 #include "trainer/data/prepare_command.h"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "contract/utf8.h"
 #include "trainer/data/prepare.h"
+#include "trainer/data/prepare_tokenizer_command.h"
 #include "trainer/data/prepare_video_command.h"
 #include "trainer/launch/host.h"
 #include "trainer/process/command_words.h"
+#include "trainer/process/progress_line.h"
 #include "trainer/process/stop_request.h"
 #include "trainer/values/settings.h"
 
 namespace tj::trainer {
 namespace {
-
-constexpr std::chrono::milliseconds kBarInterval{250};
-constexpr std::chrono::milliseconds kLineInterval{5000};
 
 void define(CLI::App& app, PrepareOptions& options) {
   app.add_option("--input", options.inputs, "files and folders of text, in this order")
@@ -26,10 +23,11 @@ void define(CLI::App& app, PrepareOptions& options) {
   app.add_option("--output", options.output, "folder of tokens: new, empty, or of the same command")
       ->type_name("FOLDER")
       ->required();
-  app.add_option("--tokenizer", options.tokenizer, "byte or gpt2-bpe (" + options.tokenizer + ")")
+  app.add_option("--tokenizer", options.tokenizer,
+                 "byte, bpe or gpt2-bpe (" + options.tokenizer + ")")
       ->type_name("NAME");
   app.add_option("--vocabulary", options.vocabulary,
-                 "for gpt2-bpe: tokenizer.json, or a folder with vocab.json and merges.txt")
+                 "for bpe and gpt2-bpe: tokenizer.json, or a folder with vocab.json and merges.txt")
       ->type_name("PATH");
   app.add_option("--format", options.format,
                  "folder (a file is a document), jsonl or wiki (the files say it)")
@@ -86,27 +84,27 @@ void print_end(const PrepareOptions& options, const PrepareEnd& end) {
 int run_prepare(const std::vector<std::string>& arguments) {
   if (!arguments.empty() && arguments.front() == "video")
     return run_prepare_video({arguments.begin() + 1, arguments.end()});
+  if (!arguments.empty() && arguments.front() == "tokenizer")
+    return run_prepare_tokenizer({arguments.begin() + 1, arguments.end()});
   CLI::App app("Turns text into tokens to train from; started again it goes on where it was.",
                "trainer prepare");
   PrepareOptions options;
   define(app, options);
-  app.footer("Videos have a command of their own: trainer prepare video.");
+  app.footer(
+      "Commands of their own: trainer prepare tokenizer learns a vocabulary, trainer prepare video "
+      "looks through videos.");
   if (const auto code = read_words(app, arguments)) return *code;
   options.field = with_invalid_utf8_replaced(options.field);  // as the members of JSON are
   if (options.workers == 0) options.workers = usable_cores();
   catch_stop_signals();
-  const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
-  const PrepareHooks hooks{.progress =
-                               [is_terminal](const PrepareProgress& progress) {
-                                 std::printf(is_terminal ? "\r%s\x1b[K" : "%s\n",
-                                             progress_line(progress).c_str());
-                                 std::fflush(stdout);
-                               },
-                           .stop_signal = stop_signal,
-                           .progress_interval = is_terminal ? kBarInterval : kLineInterval};
+  const ProgressLine line;
+  const PrepareHooks hooks{
+      .progress = [&line](const PrepareProgress& progress) { line.show(progress_line(progress)); },
+      .stop_signal = stop_signal,
+      .progress_interval = line.interval()};
   const PrepareEnd end = prepare(options, hooks);
-  if (end.failure) return fail_command(app.get_name(), *end.failure, is_terminal ? "\n" : "");
-  if (is_terminal) hooks.progress(end.progress), std::fputc('\n', stdout);
+  if (end.failure) return fail_command(app.get_name(), *end.failure, line.line_start());
+  line.end(progress_line(end.progress));
   print_end(options, end);
   return exit_code::kDone;
 }

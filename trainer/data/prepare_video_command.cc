@@ -1,7 +1,5 @@
 #include "trainer/data/prepare_video_command.h"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -10,13 +8,11 @@
 #include "trainer/data/video/video_files.h"
 #include "trainer/launch/host.h"
 #include "trainer/process/command_words.h"
+#include "trainer/process/progress_line.h"
 #include "trainer/process/stop_request.h"
 
 namespace tj::trainer {
 namespace {
-
-constexpr std::chrono::milliseconds kBarInterval{250};
-constexpr std::chrono::milliseconds kLineInterval{5000};
 
 void define(CLI::App& app, PrepareVideoOptions& options) {
   app.add_option("--input", options.input, "folder of videos, with all folders below it")
@@ -49,19 +45,16 @@ int run_prepare_video(const std::vector<std::string>& arguments) {
   if (const auto code = read_words(app, arguments)) return *code;
   if (options.threads == 0) options.threads = std::min(usable_cores(), kPrepareVideoThreadsMax);
   catch_stop_signals();
-  const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
-  const PrepareVideoHooks hooks{.plugin = VideoOpener::default_plugin(),
-                                .progress =
-                                    [is_terminal](const PrepareVideoProgress& progress) {
-                                      std::printf(is_terminal ? "\r%s\x1b[K" : "%s\n",
-                                                  progress_line(progress).c_str());
-                                      std::fflush(stdout);
-                                    },
-                                .stop_signal = stop_signal,
-                                .progress_interval = is_terminal ? kBarInterval : kLineInterval};
+  const ProgressLine line;
+  const PrepareVideoHooks hooks{
+      .plugin = VideoOpener::default_plugin(),
+      .progress =
+          [&line](const PrepareVideoProgress& progress) { line.show(progress_line(progress)); },
+      .stop_signal = stop_signal,
+      .progress_interval = line.interval()};
   const auto end = prepare_video(options, hooks);
-  if (end.failure) return fail_command(app.get_name(), *end.failure, is_terminal ? "\n" : "");
-  if (is_terminal) hooks.progress(end.progress), std::fputc('\n', stdout);
+  if (end.failure) return fail_command(app.get_name(), *end.failure, line.line_start());
+  line.end(progress_line(end.progress));
   print_end(end);
   return exit_code::kDone;
 }

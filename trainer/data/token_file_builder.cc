@@ -1,5 +1,7 @@
 #include "trainer/data/token_file_builder.h"
 
+#include <algorithm>
+
 #include "trainer/data/token_file.h"
 #include "trainer/process/durable_file.h"
 
@@ -20,16 +22,24 @@ TokenFileBuilder::TokenFileBuilder(const Tokenizer& tokenizer)
     : tokenizer_(tokenizer), token_bytes_(token_bytes_for(tokenizer.vocabulary)) {}
 
 void TokenFileBuilder::append(std::span<const std::uint32_t> ids) {
-  for (const std::uint32_t id : ids) {
+  token_count_ += static_cast<std::int64_t>(ids.size());
+  while (!ids.empty()) {
     if (chunks_.empty() || chunks_.back().size() == kTokenChunkBytes) {
       chunks_.emplace_back();
       chunks_.back().reserve(kTokenChunkBytes);
     }
     auto& chunk = chunks_.back();
-    for (std::uint32_t i = 0; i < token_bytes_; ++i)
-      chunk.push_back(static_cast<std::uint8_t>(id >> (8 * i)));
+    const std::size_t room = (kTokenChunkBytes - chunk.size()) / token_bytes_;
+    const auto taken = ids.first(std::min(room, ids.size()));
+    const std::size_t begin = chunk.size();
+    chunk.resize(begin + taken.size() * token_bytes_);
+    std::uint8_t* to = chunk.data() + begin;
+    for (const std::uint32_t id : taken) {
+      for (std::uint32_t i = 0; i < token_bytes_; ++i)
+        *to++ = static_cast<std::uint8_t>(id >> (8 * i));
+    }
+    ids = ids.subspan(taken.size());
   }
-  token_count_ += static_cast<std::int64_t>(ids.size());
 }
 
 void TokenFileBuilder::end_document() {

@@ -69,6 +69,17 @@ std::vector<TokenFileEntry> token_files_of(const ordered_json& json) {
   return files;
 }
 
+/// Folders of before it was kept have none. It lies in the folder itself.
+TokenizerFile tokenizer_file_of(const ordered_json& document) {
+  if (!document.contains("tokenizer_file")) return {};
+  const auto& json = document.at("tokenizer_file");
+  const auto name = json.at("file").get<std::string>();
+  if (name.empty() || name.find('/') != std::string::npos) return {};
+  return {.file = name,
+          .bytes = integer_of(json.at("bytes")),
+          .sha256 = json.at("sha256").get<std::string>()};
+}
+
 /// The document, if it says of itself that it is of `kind` and of a version we read.
 Result<ordered_json> document_from(std::string_view text) {
   auto document = ordered_json::parse(text, nullptr, false);
@@ -100,17 +111,20 @@ auto checked(std::string_view text, Read&& read) -> Result<decltype(read(ordered
 bool is_token_manifest(std::string_view text) { return text.find(kKind) != std::string_view::npos; }
 
 std::string token_manifest_text(const TokenManifest& manifest) {
-  const ordered_json document = {{"kind", kKind},
-                                 {"version", kVersion},
-                                 {"made_from", to_json(manifest.made_from)},
-                                 {"train", to_json(manifest.train)},
-                                 {"val", to_json(manifest.val)}};
+  ordered_json document = {
+      {"kind", kKind}, {"version", kVersion}, {"made_from", to_json(manifest.made_from)}};
+  if (const auto& file = manifest.tokenizer_file; !file.file.empty())
+    document["tokenizer_file"] = {
+        {"file", file.file}, {"bytes", file.bytes}, {"sha256", file.sha256}};
+  document["train"] = to_json(manifest.train);
+  document["val"] = to_json(manifest.val);
   return document.dump(1) + "\n";
 }
 
 Result<TokenManifest> token_manifest_from(std::string_view text) {
   return checked(text, [](const ordered_json& document) {
     return TokenManifest{.made_from = identity_of(document.at("made_from")),
+                         .tokenizer_file = tokenizer_file_of(document),
                          .train = token_files_of(document.at("train")),
                          .val = token_files_of(document.at("val"))};
   });

@@ -38,8 +38,17 @@ struct TokenFileEntry {
   bool operator==(const TokenFileEntry&) const = default;
 };
 
+/// The vocabulary that made the tokens, for whoever makes them text again.
+struct TokenizerFile {
+  std::string file;  // in the folder; empty: the tokenizer has none
+  std::int64_t bytes = 0;
+  std::string sha256;  // of the file
+  bool operator==(const TokenizerFile&) const = default;
+};
+
 struct TokenManifest {
   PrepareIdentity made_from;
+  TokenizerFile tokenizer_file;
   std::vector<TokenFileEntry> train;
   std::vector<TokenFileEntry> val;
   bool operator==(const TokenManifest&) const = default;

@@ -20,11 +20,12 @@ Tokenizer byte_tokenizer() {
           .bpe = nullptr};
 }
 
-Result<Tokenizer> gpt2_tokenizer(const std::filesystem::path& vocabulary) {
+Result<Tokenizer> gpt2_tokenizer(const std::filesystem::path& vocabulary,
+                                 const std::string& name) {
   auto bpe = read_bpe_vocabulary(vocabulary);
   if (!bpe) return bpe.error();
   const auto shared = std::make_shared<const BpeVocabulary>(std::move(*bpe));
-  return Tokenizer{.name = "gpt2-bpe",
+  return Tokenizer{.name = name,
                    .sha256 = shared->sha256,
                    .vocabulary = shared->size,
                    .document_end = shared->document_end,

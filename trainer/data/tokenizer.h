@@ -1,5 +1,5 @@
-// The tokenizers of `trainer prepare`: bytes, or GPT-2's byte-pair encoding with a vocabulary from
-// files.
+// The tokenizers of `trainer prepare`: bytes, or GPT-2's kind of byte-pair encoding with a
+// vocabulary from files.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -14,7 +14,7 @@
 namespace tj::trainer {
 
 struct Tokenizer {
-  std::string name;  // "byte" or "gpt2-bpe"
+  std::string name;  // "byte", "bpe" or "gpt2-bpe"
   std::string sha256;
   std::int64_t vocabulary = 0;
   std::uint32_t document_end = 0;            // the token after each document
@@ -22,7 +22,10 @@ struct Tokenizer {
 };
 
 Tokenizer byte_tokenizer();
-Result<Tokenizer> gpt2_tokenizer(const std::filesystem::path& vocabulary);
+/// GPT-2's kind of encoding with the vocabulary at `vocabulary`, as read_bpe_vocabulary() takes it.
+/// `name` is what the token files say.
+Result<Tokenizer> gpt2_tokenizer(const std::filesystem::path& vocabulary,
+                                 const std::string& name = "gpt2-bpe");
 
 /// One for each thread.
 class Encoder {

@@ -6,6 +6,7 @@
 
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/data/token_source.h"
+#include "trainer/process/durable_file.h"
 
 namespace tj::trainer {
 namespace {
@@ -94,6 +95,37 @@ TEST(Prepare, any_number_of_workers_and_any_part_size_give_the_same_tokens) {
   options.part_bytes = 1 << 20;
   ASSERT_FALSE(bench.prepare(options).failure);
   EXPECT_EQ(tokens_of(options.output), tokens_of(bench.folder.path() / "tokens-1"));
+}
+
+TEST(Prepare, the_tokenizer_lies_beside_its_tokens) {
+  Bench bench;
+  bench.folder.write("text/a.txt", lines_of_text(20));
+  const std::string chinese =
+      std::string(TJ_SOURCE_DIR) + "/tests/trainer/data/chinese/tokenizer.json";
+  auto options = bench.options();
+  options.tokenizer = "bpe";
+  options.vocabulary = chinese;
+  const auto end = bench.prepare(options);
+  ASSERT_FALSE(end.failure) << end.failure->message;
+  EXPECT_EQ(content_of(bench.output / "tokenizer.json"), content_of(chinese));
+  const auto manifest = token_manifest_from(content_of(bench.output / "manifest.json"));
+  ASSERT_TRUE(manifest);
+  const auto& file = manifest->tokenizer_file;
+  EXPECT_EQ(file.file, "tokenizer.json");
+  EXPECT_TRUE(verify_file(bench.output / file.file, {.bytes = file.bytes, .sha256 = file.sha256}));
+  EXPECT_EQ(manifest->made_from.tokenizer, "bpe");
+  EXPECT_EQ(manifest->made_from.vocabulary, 600);
+  const auto tokens = tokens_of(bench.output);
+  EXPECT_EQ(std::count(tokens.begin(), tokens.end(), 0), 1) << "one document ends";
+
+  options.tokenizer = "gpt2-bpe";
+  options.vocabulary = kGpt2;
+  options.output = (bench.folder.path() / "of-two-files").string();
+  ASSERT_FALSE(bench.prepare(options).failure);
+  options.vocabulary = options.output;  // the file that was made of them
+  options.output = (bench.folder.path() / "of-one-file").string();
+  ASSERT_FALSE(bench.prepare(options).failure);
+  EXPECT_EQ(all_in(options.output), all_in(options.vocabulary));
 }
 
 TEST(Prepare, a_stop_keeps_what_is_done_and_the_next_run_goes_on) {
@@ -191,7 +223,7 @@ TEST(Prepare, options_that_can_not_be_are_named) {
     return bench.error_of(options);
   };
   EXPECT_EQ(with([](auto& o) { o.tokenizer = "bert"; }),
-            "78 --tokenizer: is \"bert\"; it must be byte or gpt2-bpe");
+            "78 --tokenizer: is \"bert\"; it must be byte, bpe or gpt2-bpe");
   EXPECT_EQ(with([](auto& o) { o.tokenizer = "gpt2-bpe"; }),
             "78 --vocabulary: is missing; gpt2-bpe needs a tokenizer.json, or a folder with "
             "vocab.json and merges.txt");

@@ -18,6 +18,7 @@ TokenManifest example() {
                     .input_files = 2,
                     .input_bytes = 30,
                     .input_sha256 = "cd"},
+      .tokenizer_file = {.file = "tokenizer.json", .bytes = 7, .sha256 = "ef"},
       .train = {{.file = "train-000000.tok", .tokens = 5, .documents = 1, .header_crc32 = "0x1"}},
       .val = {}};
 }
@@ -31,6 +32,18 @@ TEST(TokenManifest, comes_back_as_it_was_written) {
   const auto identity = identity_from(identity_text(example().made_from));
   ASSERT_TRUE(identity);
   EXPECT_EQ(*identity, example().made_from);
+}
+
+TEST(TokenManifest, a_tokenizer_is_a_file_of_the_folder_or_none) {
+  auto manifest = example();
+  manifest.tokenizer_file = {};
+  const auto without = token_manifest_from(token_manifest_text(manifest));
+  ASSERT_TRUE(without);
+  EXPECT_EQ(*without, manifest);
+  manifest.tokenizer_file.file = "../secret";
+  const auto elsewhere = token_manifest_from(token_manifest_text(manifest));
+  ASSERT_TRUE(elsewhere);
+  EXPECT_EQ(elsewhere->tokenizer_file, TokenizerFile());
 }
 
 TEST(TokenManifest, what_is_cut_short_or_of_another_kind_is_refused) {
