@@ -82,4 +82,6 @@ STAGES = [
           "script", alone=True, warm_seconds=180),
     Stage("bench-trainer", "the benchmark of the trainer, a little of it", "tests/bench/trainer/run --small",
           ("build", "python-torch"), "script", alone=True, warm_seconds=240),
+    Stage("bench-slow-network", "the benchmark of a slow network, a little of it", "tests/bench/slow_network/run --small",
+          ("build", "python-torch"), "script", alone=True, warm_seconds=120),
 ]
