@@ -51,13 +51,14 @@ def apart(results, name):
 
 
 def judged(results, choices):
-    """(what must be, what is, whether it is) of each target; `choices` may differ in their loss."""
+    """(what must be, what is, whether it is) of each target that was measured; `choices` may differ in their loss."""
     rows = []
     for passes, names, least in TARGETS:
         reached = {name: efficiency(results, passes, name) for name in names}
-        best = max((value for value in reached.values() if value is not None), default=None)
-        told = ", ".join(f"{name} {value:.1%}" for name, value in reached.items() if value is not None) or "not measured"
-        rows.append((f"accumulation {passes}, {' or '.join(names)}: at least {least:.0%}", told, best is not None and best >= least))
+        seen = {name: value for name, value in reached.items() if value is not None}
+        told = ", ".join(f"{name} {value:.1%}" for name, value in seen.items())
+        if seen:
+            rows.append((f"accumulation {passes}, {' or '.join(names)}: at least {least:.0%}", told, max(seen.values()) >= least))
     for name in results.get("losses", {}):
         if name != "fp32" and name not in choices:
             gap = apart(results, name)
@@ -123,7 +124,8 @@ def text(results):
                   rates_table(results, passes)]
     if results.get("losses"):
         parts += [f"### Loss after {results['loss_tokens']:,} tokens", losses_table(results)]
-    parts += ["### Targets", targets_table(results, results["choices"])]
+    if judged(results, results["choices"]):
+        parts += ["### Targets", targets_table(results, results["choices"])]
     if results.get("skipped"):
         parts.append("Not measured, as the build had no such flag: " + ", ".join(results["skipped"]) + ".")
     return "\n\n".join(parts)
