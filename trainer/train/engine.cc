@@ -26,12 +26,14 @@
 #include "trainer/process/lines.h"
 #include "trainer/process/stop_request.h"
 #include "trainer/report/progress.h"
+#include "trainer/train/agreed_length.h"
 #include "trainer/train/chosen_flags.h"
 #include "trainer/train/cudnn.h"
 #include "trainer/train/flags.h"
 #include "trainer/train/loop.h"
 #include "trainer/train/plugin_kernels.h"
 #include "trainer/train/report_options.h"
+#include "trainer/train/run_length.h"
 #include "trainer/train/start_phases.h"
 #include "trainer/train/start_table.h"
 #include "trainer/workload/attention.h"
@@ -97,6 +99,8 @@ Inputs open_inputs(TrainPlan& plan, Workload& workload, const ProcessEnv& env) {
   if (!inputs.failure && !plan.eval_data.empty())
     inputs.eval_data = open({.flag = "--eval-data", .paths = plan.eval_data, .is_eval = true});
   if (inputs.failure) return inputs;
+  if (const auto settled = settle_length(plan, inputs.data->sample_count()); !settled)
+    inputs.failure = bad_config(settled.error());
   if (const auto settled = settle_model(plan, workload); !settled)
     inputs.failure = bad_config(settled.error());
   if (!inputs.failure && env.rank == 0) inputs.failure = check_out(plan, env);
@@ -194,6 +198,7 @@ LoopEnd train_joined(const JoinedRun& run) {
   auto& communicator = *run.joined.communicator;
   try {
     if (auto failure = agree(communicator, run.inputs.failure)) return {.failure = failure};
+    if (auto failure = agree_on_length(communicator, run.plan)) return {.failure = failure};
     const auto sharing =
         prove_sharing(communicator, run.plan.out, claim_of(run.env), run.env.node_name);
     auto rows = start_table(run.plan, run.workload, *run.inputs.data, run.env);
