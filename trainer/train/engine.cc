@@ -131,6 +131,9 @@ std::vector<Setting> place_settings(const TrainPlan& plan, const Accelerator& ac
       {"computes on",
        accelerator.gpu() ? "cuda:" + std::to_string(accelerator.device) : std::string("cpu"),
        accelerator.gpu() ? accelerator.text : "computed"}};
+  if (const auto amd = amd_gpus(); amd && !accelerator.gpu())
+    rows.push_back(
+        {"AMD GPUs", amd_gpus_text(*amd) + " (/dev/kfd)", "not used: " + std::string(kNoRocm)});
   if (accelerator.gpu()) {
     rows.push_back({"attention by",
                     attention_backend(device_of(accelerator.gpu()), type_of(plan.precision)),
@@ -159,6 +162,7 @@ Result<Accelerator> accelerator_for(const TrainPlan& plan, const ProcessEnv& env
   if (const auto named = check_visible_gpus(process_env); !named && needs_gpu) return named.error();
   return find_accelerator({.choice = plan.device,
                            .visible_gpus = visible_gpus(process_env),
+                           .amd_gpus = amd_gpus(),
                            .local_rank = env.local_rank,
                            .local_world_size = env.local_world_size,
                            .place = {.plugin = default_nccl_plugin(), .libtorch = TORCH_VERSION}});
