@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench bench-operator bench-trainer bench-tokenizer bench-decode soak storm cpus repeat images-from-source faults fuzz gpu-kit check format clean
+.PHONY: help run build test bench bench-operator bench-trainer bench-tokenizer bench-decode soak storm cpus repeat images-from-source faults fuzz gpu-kit check format clean bench-slow-network
 
 export TRAININGJOB_CACHE ?= $(HOME)/.cache/trainingjob
 export CCACHE_DIR ?= $(TRAININGJOB_CACHE)/ccache
@@ -26,7 +26,7 @@ test:  ## sets everything up and runs all tests, a real two-node Kubernetes incl
 	@command -v /usr/bin/python3 >/dev/null || tools/deps apt
 	tools/test/run
 
-bench: bench-operator bench-trainer  ## both of the following
+bench: bench-operator bench-trainer bench-slow-network  ## the three of the following
 
 bench-operator:  ## measures the operator beside others on a quiet machine (half an hour) and writes docs/measurements.md
 	tools/deps build
@@ -48,6 +48,12 @@ bench-tokenizer:  ## measures trainer prepare beside Hugging Face's tokenizers o
 	cmake --preset dev --log-level=WARNING >/dev/null
 	cmake --build --preset dev --target trainer
 	tests/bench/tokenizer/run
+
+bench-slow-network:  ## measures two nodes on a network that is too slow, beside PyTorch (half an hour), for the same document
+	tools/deps build
+	cmake --preset dev --log-level=WARNING >/dev/null
+	cmake --build --preset dev --target trainer trainer-engine
+	tests/bench/slow_network/run --docs
 
 bench-decode:  ## measures how long a training on videos waits for them (five minutes)
 	tools/deps build

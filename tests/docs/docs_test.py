@@ -35,6 +35,7 @@ def module_of(path, name):
 
 
 trainer_report = module_of("tests/bench/trainer/report.py", "trainer_report")
+slow_network_report = module_of("tests/bench/slow_network/tables.py", "slow_network_report")
 
 
 class Commands(unittest.TestCase):
@@ -209,7 +210,7 @@ class Testing(unittest.TestCase):
 
 class Measurements(unittest.TestCase):
     def test_tables_and_plot_are_made_from_the_data(self):
-        for each in (report, trainer_report):
+        for each in (report, trainer_report, slow_network_report):
             results = json.loads(each.DATA.read_text()) if each.DATA.exists() else {}
             document = each.DOCUMENT.read_text()
             self.assertEqual(document, each.document_with(document, results))

@@ -35,20 +35,33 @@ def fields(message):
         yield key >> 3, value
 
 
+def values_of_file(path):
+    """(step, tag, fields of the value) of all summaries in a file (tensorboard/compat/proto)."""
+    for record in records(path.read_bytes()):
+        event = dict(fields(record))
+        for number, value in fields(event.get(5, b"")):
+            if number == 1:
+                entry = dict(fields(value))
+                yield event.get(2, 0), entry[1].decode(), entry
+
+
 def values(folder):
-    """(step, tag, fields of the value) of all summaries in a folder's files, in their order (tensorboard/compat/proto)."""
+    """Of all files in a folder, in their order."""
     for path in sorted(folder.iterdir()):
-        for record in records(path.read_bytes()):
-            event = dict(fields(record))
-            for number, value in fields(event.get(5, b"")):
-                if number == 1:
-                    entry = dict(fields(value))
-                    yield event.get(2, 0), entry[1].decode(), entry
+        yield from values_of_file(path)
+
+
+def scalars_among(found, tag):
+    return [(step, struct.unpack("<f", entry[2])[0]) for step, name, entry in found if name == tag and 2 in entry]
 
 
 def scalars(folder, tag):
     """(step, value) of each, as float32."""
-    return [(step, struct.unpack("<f", entry[2])[0]) for step, name, entry in values(folder) if name == tag and 2 in entry]
+    return scalars_among(values(folder), tag)
+
+
+def scalars_of_file(path, tag):
+    return scalars_among(values_of_file(path), tag)
 
 
 def pictures(folder, tag):

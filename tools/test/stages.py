@@ -84,4 +84,6 @@ STAGES = [
           ("build", "python-torch"), "script", alone=True, warm_seconds=240),
     Stage("bench-tokenizer", "the benchmark of the tokenizer, a little of it", "tests/bench/tokenizer/run --small",
           ("build", "python-torch"), "script", alone=True),
+    Stage("bench-slow-network", "the benchmark of a slow network, a little of it", "tests/bench/slow_network/run --small",
+          ("build", "python-torch"), "script", alone=True, warm_seconds=120),
 ]

@@ -73,6 +73,7 @@ std::vector<Finding> check_machine(const CheckedWorker& worker, const NetworkFac
       .has_verbs = network.has_verbs && std::ranges::any_of(network.ports, &HcaPort::is_active)};
   std::vector<Finding> findings = judge_memory(worker, memory_facts(), devices);
   add(findings, judge_gpus(gpus == 0 ? GpusFacts{} : gpus_facts(gpus)));
+  add(findings, judge_amd_gpus(amd_gpus(), gpus));
   add(findings, judge_adapters(network));
   add(findings, lint_nccl(process_variables(), lint_facts()));
   return findings;

@@ -80,6 +80,9 @@ struct GpusFacts {
 GpusFacts gpus_facts(int visible);
 std::vector<Finding> judge_gpus(const GpusFacts& facts);
 
+/// Of GPUs of AMD, where there are some; `visible` are NVIDIA's.
+std::vector<Finding> judge_amd_gpus(std::optional<int> amd, int visible);
+
 /// A folder that training writes to.
 struct DiskFacts {
   std::string path;   // as given

@@ -1,6 +1,7 @@
 #include "trainer/comm/accelerator.h"
 
 #include "trainer/comm/nccl_words.h"
+#include "trainer/launch/host.h"
 
 namespace tj::trainer {
 namespace {
@@ -13,6 +14,12 @@ Error no_gpu(const std::string& why) {
 
 std::string visible(int gpus) {
   return gpus == 1 ? "a GPU is visible" : std::to_string(gpus) + " GPUs are visible";
+}
+
+std::string no_gpu_is_visible(std::optional<int> amd) {
+  if (!amd) return "no GPU is visible";
+  return "no GPU of NVIDIA is visible; there are " + amd_gpus_text(*amd) + " (/dev/kfd), but " +
+         kNoRocm;
 }
 
 /// Of one GPU nobody can tell here: some launchers show each process only its own. Ranks that share
@@ -44,7 +51,7 @@ Result<Accelerator> find_accelerator(const AcceleratorRequest& request) {
     return Accelerator{.text = why};
   };
   if (request.choice == DeviceChoice::cpu) return Accelerator{.text = "--device cpu"};
-  if (gpus == 0) return none("no GPU is visible");
+  if (gpus == 0) return none(no_gpu_is_visible(request.amd_gpus));
   if (are_too_few(gpus, request.local_world_size)) return too_few(gpus, request.local_world_size);
   const auto plugin = load_nccl_plugin(request.place);
   if (!plugin) return none(visible(gpus) + ", but " + plugin.error().message);

@@ -33,6 +33,7 @@ struct Accelerator {
 struct AcceleratorRequest {
   DeviceChoice choice = DeviceChoice::automatic;
   int visible_gpus = 0;
+  std::optional<int> amd_gpus = {};  // which it can't use; 0: not known how many
   int local_rank = 0;
   int local_world_size = 1;
   NcclPlace place;

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -57,6 +58,16 @@ int device_nodes(const fs::path& dev) {
   return count;
 }
 
+/// A node of amdkfd's topology: a processor has no SIMD units, or a GPU.
+bool computes(const fs::path& node) {
+  std::ifstream properties(node / "properties");
+  std::string name;
+  std::uint64_t value = 0;
+  while (properties >> name >> value)
+    if (name == "simd_count") return value > 0;
+  return false;
+}
+
 /// False for what is no index, such as the name of a card, of which nothing is known here.
 bool is_index_beyond(const std::string& device, int gpus) {
   if (device.find_first_not_of("0123456789") != std::string::npos) return false;
@@ -89,6 +100,20 @@ int visible_gpus(const EnvLookup& lookup, const fs::path& dev) {
   if (const auto list = lookup("CUDA_VISIBLE_DEVICES"))
     return static_cast<int>(listed_devices(*list).size());
   return device_nodes(dev);
+}
+
+std::optional<int> amd_gpus(const AmdFiles& files) {
+  std::error_code unreadable;
+  if (!fs::exists(files.dev / "kfd", unreadable)) return std::nullopt;
+  int count = 0;
+  for (const auto& node : fs::directory_iterator(files.topology, unreadable))
+    if (computes(node.path())) ++count;
+  return count;
+}
+
+std::string amd_gpus_text(int count) {
+  if (count == 0) return "GPUs of AMD";
+  return std::to_string(count) + (count == 1 ? " GPU of AMD" : " GPUs of AMD");
 }
 
 Result<void> check_visible_gpus(const EnvLookup& lookup, const fs::path& dev) {

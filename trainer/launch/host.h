@@ -2,6 +2,8 @@
 // the kernel, decides nothing.
 #pragma once
 #include <filesystem>
+#include <optional>
+#include <string>
 
 #include "contract/launch_env.h"
 #include "contract/result.h"
@@ -13,6 +15,23 @@ namespace tj::trainer {
 /// GPUs a process may use: the entries of CUDA_VISIBLE_DEVICES when it is set (CUDA stops at the
 /// first -1), else the device nodes nvidia0, nvidia1, ... in `dev`.
 int visible_gpus(const EnvLookup& lookup, const std::filesystem::path& dev = "/dev");
+
+/// Where the kernel says what its driver for GPUs of AMD (amdkfd) has.
+struct AmdFiles {
+  std::filesystem::path dev = "/dev";
+  std::filesystem::path topology = "/sys/class/kfd/kfd/topology/nodes";
+};
+
+/// GPUs of AMD that this machine has and this process may use: `kfd` is in `dev`. 0: its topology
+/// says nothing. Absent: no such device. Whether libtorch can use them is another question.
+std::optional<int> amd_gpus(const AmdFiles& files = {});
+
+/// "2 GPUs of AMD", "GPUs of AMD"
+std::string amd_gpus_text(int count);
+
+/// Why they are not trained on.
+inline constexpr const char* kNoRocm =
+    "this build computes on GPUs by CUDA and NCCL, and has nothing for ROCm";
 
 /// Fails with Code::invalid where CUDA_VISIBLE_DEVICES has an index of no GPU of this machine, by
 /// the device nodes in `dev`; where there are none, nothing is known.

@@ -26,12 +26,14 @@
 #include "trainer/process/lines.h"
 #include "trainer/process/stop_request.h"
 #include "trainer/report/progress.h"
+#include "trainer/train/agreed_length.h"
 #include "trainer/train/chosen_flags.h"
 #include "trainer/train/cudnn.h"
 #include "trainer/train/flags.h"
 #include "trainer/train/loop.h"
 #include "trainer/train/plugin_kernels.h"
 #include "trainer/train/report_options.h"
+#include "trainer/train/run_length.h"
 #include "trainer/train/start_phases.h"
 #include "trainer/train/start_table.h"
 #include "trainer/workload/attention.h"
@@ -105,6 +107,8 @@ Inputs open_inputs(TrainPlan& plan, Workload& workload, const ProcessEnv& env, i
                              .is_eval = true,
                              .device_number = device_number});
   if (inputs.failure) return inputs;
+  if (const auto settled = settle_length(plan, inputs.data->sample_count()); !settled)
+    inputs.failure = bad_config(settled.error());
   if (const auto settled = settle_model(plan, workload); !settled)
     inputs.failure = bad_config(settled.error());
   if (!inputs.failure && env.rank == 0) inputs.failure = check_out(plan, env);
@@ -135,6 +139,9 @@ std::vector<Setting> place_settings(const TrainPlan& plan, const Accelerator& ac
       {"computes on",
        accelerator.gpu() ? "cuda:" + std::to_string(accelerator.device) : std::string("cpu"),
        accelerator.gpu() ? accelerator.text : "computed"}};
+  if (const auto amd = amd_gpus(); amd && !accelerator.gpu())
+    rows.push_back(
+        {"AMD GPUs", amd_gpus_text(*amd) + " (/dev/kfd)", "not used: " + std::string(kNoRocm)});
   if (accelerator.gpu()) {
     rows.push_back({"attention by",
                     attention_backend(device_of(accelerator.gpu()), type_of(plan.precision)),
@@ -163,6 +170,7 @@ Result<Accelerator> accelerator_for(const TrainPlan& plan, const ProcessEnv& env
   if (const auto named = check_visible_gpus(process_env); !named && needs_gpu) return named.error();
   return find_accelerator({.choice = plan.device,
                            .visible_gpus = visible_gpus(process_env),
+                           .amd_gpus = amd_gpus(),
                            .local_rank = env.local_rank,
                            .local_world_size = env.local_world_size,
                            .place = {.plugin = default_nccl_plugin(), .libtorch = TORCH_VERSION}});
@@ -202,6 +210,7 @@ LoopEnd train_joined(const JoinedRun& run) {
   auto& communicator = *run.joined.communicator;
   try {
     if (auto failure = agree(communicator, run.inputs.failure)) return {.failure = failure};
+    if (auto failure = agree_on_length(communicator, run.plan)) return {.failure = failure};
     const auto sharing =
         prove_sharing(communicator, run.plan.out, claim_of(run.env), run.env.node_name);
     auto rows = start_table(run.plan, run.workload, *run.inputs.data, run.env);

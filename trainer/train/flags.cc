@@ -20,6 +20,8 @@ constexpr Flag kFlags[] = {
     {.name = "--data-threads", .help = "threads that read batches ahead (1)"},
     {.name = "--out", .help = "folder for checkpoints and metrics.jsonl", .required = true},
     {.name = "--steps", .help = "optimizer steps in all (preset)"},
+    {.name = "--epochs",
+     .help = "in place of --steps: so many passes over the data, such as 5 or 0.5 (none)"},
     {.name = "--batch-size", .help = "samples in one optimizer step, over all ranks (preset)"},
     {.name = "--accumulation", .help = "passes that make one optimizer step (1)"},
     {.name = "--lr", .help = "highest learning rate (preset)"},

@@ -10,11 +10,11 @@
 #include "trainer/train/batch_reader.h"
 #include "trainer/train/gpu_config.h"
 #include "trainer/train/peak_flops.h"
+#include "trainer/train/run_length.h"
 
 namespace tj::trainer {
 namespace {
 
-constexpr std::int64_t kWarmupStepsMax = 2000;  // nanoGPT: train.py
 constexpr std::int64_t kRendezvousSecondsMax = 86'400;
 constexpr std::int64_t kLogicalShardsMax = 16;  // unless a flag says more
 constexpr std::int64_t kThreadsMax = 1024;
@@ -150,10 +150,7 @@ void read_schedule(Reader& reader, const RunConfig& config, TrainPlan& plan) {
   schedule.min_lr = reader.real(
       "--min-lr", {number_text(schedule.lr / 10), "computed: lr / 10"}, {0, schedule.lr},
       "it must be a number from 0 to the learning rate, " + number_text(schedule.lr));
-  const std::int64_t warmup = std::min(kWarmupStepsMax, schedule.steps / 10);
-  schedule.warmup_steps =
-      reader.whole("--warmup-steps", {std::to_string(warmup), "computed: steps / 10, at most 2000"},
-                   {0, kCountMax});
+  read_warmup(reader, plan);
 }
 
 void read_optimizer(Reader& reader, TrainPlan& plan) {
@@ -225,8 +222,7 @@ Result<TrainPlan> make_plan(const Flags& flags, int world_size, const Preset& pr
   plan.data_threads =
       static_cast<int>(reader.whole("--data-threads", config->data_threads, {1, kDataThreadsMax}));
   plan.out = reader.text("--out");
-  plan.schedule.steps = reader.whole(
-      "--steps", {std::to_string(preset.steps), "preset " + plan.model_name}, {1, kCountMax});
+  read_length(reader, preset, plan);
   read_batch(reader, *config, world_size, plan);
   read_schedule(reader, *config, plan);
   read_optimizer(reader, plan);

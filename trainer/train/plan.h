@@ -30,8 +30,10 @@ struct TrainPlan {
   std::string out;
   std::int64_t batch_size = 0;  // samples per optimizer step, over all ranks
   std::int64_t accumulation = 1;
-  std::int64_t micro_batch = 0;  // samples of one rank in one pass
-  Schedule schedule;
+  std::int64_t micro_batch = 0;      // samples of one rank in one pass
+  Schedule schedule;                 // with `epochs`, no steps until settle_length()
+  double epochs = 0;                 // passes over the data that make the steps; 0: --steps does
+  bool is_warmup_of_epochs = false;  // the warm-up follows from the steps, when they are known
   UpdateRule rule{.weight_decay = 0.1};  // of tensors that no group says otherwise of
   std::vector<ParameterGroup> groups;
   double grad_clip = 1;  // 0: none

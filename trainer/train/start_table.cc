@@ -29,8 +29,10 @@ void add_data_rows(std::vector<Setting>& rows, const TrainPlan& plan, const Work
     rows.push_back({words.unit.name + " per step", grouped(plan.batch_size * words.units),
                     "computed: batch-size x " + words.units_origin});
   }
-  rows.push_back(
-      {"epochs", epochs_text(plan, epoch), "computed: steps x batch-size / samples per epoch"});
+  if (plan.epochs == 0) {
+    rows.push_back(
+        {"epochs", epochs_text(plan, epoch), "computed: steps x batch-size / samples per epoch"});
+  }
   const std::int64_t ahead = plan.data_threads * kBatchesAheadPerThread;
   rows.push_back({"read ahead",
                   grouped(ahead * plan.micro_batch * workload.cost().bytes) + " bytes",

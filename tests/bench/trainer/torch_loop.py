@@ -24,6 +24,11 @@ def flags():
     for name in ("layers", "heads", "width", "context", "vocabulary", "batch-size", "steps"):
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument("--sharding", choices=("none", "fsdp2"), default="none", help="none: DistributedDataParallel")
+    parser.add_argument("--hook", choices=("none", "fp16", "powersgd"), default="none",
+                        help="PyTorch's own for DistributedDataParallel to send less")
+    parser.add_argument("--bucket-mib", type=int, default=None, help="of DistributedDataParallel; without it its own 25")
+    parser.add_argument("--powersgd-rank", type=int, default=4)
+    parser.add_argument("--powersgd-from", type=int, default=1000, metavar="STEP", help="exact until then, 2 or more")
     add_common_flags(parser)
     return parser.parse_args()
 
@@ -47,10 +52,22 @@ def make_model(asked):
     return module, loss_of
 
 
+def with_hook(model, asked):
+    if asked.hook == "fp16":
+        from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+        model.register_comm_hook(None, default_hooks.fp16_compress_hook)
+    if asked.hook == "powersgd":
+        from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+        state = powerSGD_hook.PowerSGDState(process_group=None, matrix_approximation_rank=asked.powersgd_rank,
+                                            start_powerSGD_iter=asked.powersgd_from)
+        model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+    return model
+
+
 def distributed(module, asked, world_size):
     """What the loop calls. FSDP2 takes the module's parameters away from where they were, so before the optimizer."""
     if asked.sharding == "none":
-        return DistributedDataParallel(module) if world_size > 1 else module
+        return with_hook(DistributedDataParallel(module, bucket_cap_mb=asked.bucket_mib), asked) if world_size > 1 else module
     mesh = init_device_mesh("cpu", (world_size,))  # over Gloo
     for block in module.blocks if asked.model == "plain" else module.transformer.h:
         fully_shard(block, mesh=mesh, reshard_after_forward=True)
@@ -89,7 +106,19 @@ def on_device(asked, module):
     return module.to(asked.device)
 
 
-def train_steps(asked, module, next_loss, rank=0):
+def backward(asked, next_loss, autocast, alone):
+    """The passes of a step, and the mean of their losses; `alone()` keeps gradients from being reduced before the last one."""
+    shown = 0
+    for number in range(asked.accumulation):
+        with alone() if number + 1 < asked.accumulation else contextlib.nullcontext():
+            with autocast:
+                loss = next_loss()
+            (loss / asked.accumulation if asked.accumulation > 1 else loss).backward()
+        shown = shown + loss.detach() / asked.accumulation
+    return shown
+
+
+def train_steps(asked, module, next_loss, rank=0, alone=contextlib.nullcontext):
     """`next_loss()` is the loss of the next batch, with a gradient."""
     autocast = torch.autocast(asked.device, torch.bfloat16, enabled=asked.precision == "bf16")
     optimizer = make_optimizer(module, asked.lr)
@@ -97,9 +126,7 @@ def train_steps(asked, module, next_loss, rank=0):
         lr = learning_rate(step, asked.steps, asked.lr)
         for group in optimizer.param_groups:
             group["lr"] = lr
-        with autocast:
-            loss = next_loss()
-        loss.backward()
+        loss = backward(asked, next_loss, autocast, alone)
         torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -112,6 +139,7 @@ def train_steps(asked, module, next_loss, rank=0):
 
 def add_common_flags(parser):
     parser.add_argument("--lr", type=float, default=1e-3)
+    parser.add_argument("--accumulation", type=int, default=1, help="passes of a step")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32", help="bf16: by autocast, as nanoGPT")
     parser.add_argument("--compile", default="", metavar="BACKEND", help="torch.compile with it; empty: eager")
@@ -129,9 +157,9 @@ def train(asked, rank, world_size):
     generator = torch.Generator().manual_seed(1337 + rank)
 
     def next_loss():
-        inputs, targets = batch(tokens, asked.batch_size // world_size, asked.context, generator, asked.device)
+        inputs, targets = batch(tokens, asked.batch_size // world_size // asked.accumulation, asked.context, generator, asked.device)
         return loss_of(model, inputs, targets)
-    train_steps(asked, module, next_loss, rank)
+    train_steps(asked, module, next_loss, rank, getattr(model, "no_sync", contextlib.nullcontext))
 
 
 def main():

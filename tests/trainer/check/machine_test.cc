@@ -159,6 +159,19 @@ TEST(CheckMachine, a_gpu_that_is_ill_busy_or_another_model_is_named) {
   EXPECT_EQ(findings[4].found, "no peer access: 0 and 3");
 }
 
+TEST(CheckMachine, gpus_of_amd_are_named_with_what_is_trained_on_instead) {
+  EXPECT_TRUE(judge_amd_gpus(std::nullopt, 8).empty());
+  const auto alone = judge_amd_gpus(1, 0);
+  ASSERT_EQ(alone.size(), 1u);
+  EXPECT_EQ(alone[0].severity, warn);
+  EXPECT_EQ(alone[0].found, "1 GPU of AMD (/dev/kfd)");
+  EXPECT_NE(alone[0].advice.find("nothing for ROCm: training is on the CPU;"), std::string::npos);
+  const auto beside = judge_amd_gpus(0, 2);
+  ASSERT_EQ(beside.size(), 1u);
+  EXPECT_EQ(beside[0].found, "GPUs of AMD (/dev/kfd)");
+  EXPECT_NE(beside[0].advice.find("training is on those of NVIDIA;"), std::string::npos);
+}
+
 TEST(CheckMachine, a_full_disk_is_fatal_a_slow_or_nearly_full_one_a_warning) {
   DiskFacts facts{
       .path = "/out", .free_bytes = 50 * kGigabyte, .written_bytes = 64'000'000, .seconds = 0.1};

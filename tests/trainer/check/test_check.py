@@ -111,6 +111,23 @@ class OneWorker(CheckTest):
         out = self.alone("--out", place, code=78, within=("unshare", "--mount", "sh", "-c", full, str(place)))
         self.expect_golden("full-disk", self.rows("checkpoint folder", out) + "\n" + out.splitlines()[-1] + "\n")
 
+    def test_gpus_of_amd_are_said_by_the_check_and_by_a_training(self):
+        """A /dev of its own, with the node of AMD's driver in it."""
+        with_kfd = ('mount -t tmpfs tmpfs "$0" && cp -a /dev/null /dev/zero /dev/full /dev/random /dev/urandom "$0" && '
+                    'mkdir "$0/shm" && touch "$0/kfd" && mount --bind "$0" /dev && exec "$@"')
+        place = self.folder / "dev"
+        place.mkdir()
+        within = ("unshare", "--mount", "sh", "-c", with_kfd, str(place))
+        rows = self.rows("AMD GPUs", self.alone(within=within))
+        self.assertRegex(rows, r"^warn +AMD GPUs +worker 0 \(node-a\) +(\d+ )?GPUs? of AMD \(/dev/kfd\)\n +this build computes on GPUs by CUDA and NCCL")
+        data = self.folder / "data"
+        data.mkdir()
+        (data / "a.txt").write_text(TEXT)
+        out = self.check("--data", data, "--out", self.folder / "out", "--layers", 1, "--width", 16, "--heads", 2, "--steps", 1,
+                         within=within, program=ENGINE, command="train")
+        self.assertRegex(out, r"(?m)^AMD GPUs +(\d+ )?GPUs? of AMD \(/dev/kfd\) +not used: this build .* nothing for ROCm$")
+        self.assertRegex(out, r"(?m)^collectives: none, a single rank: no GPU of NVIDIA is visible; there are (\d+ )?GPUs? of AMD")
+
     def test_paths_that_are_missing(self):
         process = self.start(
             "--data", self.folder / "data", "--init-from", self.folder / "gpt2", NODE_NAME="node-a",

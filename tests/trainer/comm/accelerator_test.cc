@@ -39,6 +39,22 @@ TEST(Accelerator, without_a_gpu_nothing_is_loaded) {
   EXPECT_EQ(found->text, "no GPU is visible");
 }
 
+TEST(Accelerator, gpus_of_amd_are_said_and_nothing_is_loaded_for_them) {
+  auto asked = request(automatic, 0);
+  asked.amd_gpus = 2;
+  asked.place.plugin = "/absent";
+  const std::string why =
+      "no GPU of NVIDIA is visible; there are 2 GPUs of AMD (/dev/kfd), but this build computes on "
+      "GPUs by CUDA and NCCL, and has nothing for ROCm";
+  const auto found = find_accelerator(asked);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->gpu(), std::nullopt);
+  EXPECT_EQ(found->text, why);
+  asked.choice = cuda;
+  EXPECT_EQ(describe(find_accelerator(asked).error()),
+            "--device: is cuda, but " + why + "; --device auto would train on the CPU");
+}
+
 TEST(Accelerator, a_gpu_that_can_not_be_used_is_said_and_the_cpu_taken) {
   const auto missing = [] {
     auto asked = request(automatic, 1);

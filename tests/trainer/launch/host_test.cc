@@ -54,6 +54,23 @@ TEST_F(HostFiles, without_it_gpus_are_device_nodes) {
   EXPECT_EQ(visible_gpus(devices({}), root_ / "no-such-folder"), 0);
 }
 
+TEST_F(HostFiles, gpus_of_amd_are_the_nodes_with_simd_units_of_a_driver_that_is_given) {
+  const AmdFiles files{.dev = root_ / "dev", .topology = root_ / "nodes"};
+  EXPECT_EQ(amd_gpus(files), std::nullopt);
+  // As amdkfd writes them: a processor, two GPUs, and one that this container may not look at.
+  write("nodes/0/properties", "cpu_cores_count 64\nsimd_count 0\nvendor_id 0\n");
+  for (const char* const node : {"nodes/1", "nodes/2"})
+    write(std::string(node) + "/properties", "cpu_cores_count 0\nsimd_count 440\nvendor_id 4098\n");
+  write("nodes/3/properties", "");
+  EXPECT_EQ(amd_gpus(files), std::nullopt);  // a container that was not given the device
+  write("dev/kfd", "");
+  EXPECT_EQ(amd_gpus(files), 2);
+  EXPECT_EQ(amd_gpus({.dev = root_ / "dev", .topology = root_ / "no-such-folder"}), 0);
+  EXPECT_EQ(amd_gpus_text(2), "2 GPUs of AMD");
+  EXPECT_EQ(amd_gpus_text(1), "1 GPU of AMD");
+  EXPECT_EQ(amd_gpus_text(0), "GPUs of AMD");
+}
+
 TEST_F(HostFiles, an_index_of_no_gpu_is_refused_with_those_that_are_there) {
   for (const char* node : {"nvidia3", "nvidia5"}) write(std::string("dev/") + node, "");
   const auto check = [&](std::optional<std::string> list) {
