@@ -12,6 +12,9 @@
 #include <thread>
 
 #include "trainer/data/data_file.h"
+#include "trainer/data/parquet/parquet_plugin.h"
+#include "trainer/data/parquet/parquet_text.h"
+#include "trainer/data/plain_pieces.h"
 #include "trainer/data/token_file_builder.h"
 #include "trainer/process/durable_file.h"
 #include "trainer/values/settings.h"
@@ -34,7 +37,9 @@ std::string token_file_name(const char* split, std::size_t part) {
   return name;
 }
 
-std::optional<double> fraction_from(const std::string& text) {
+/// 0.3% is 0.003 to the last bit: its digits are moved, nothing is divided.
+std::optional<double> share_from(std::string text) {
+  if (text.ends_with('%')) text.replace(text.size() - 1, 1, "e-2");
   double value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool is_number = failure == std::errc{} && end == text.data() + text.size();
@@ -68,21 +73,25 @@ class Preparation {
     auto failure = begin();
     if (!failure && !is_done_) failure = work();
     if (!failure && !is_done_) failure = commit();
-    return {.failure = failure, .manifest = std::move(manifest_), .progress = progress()};
+    std::int64_t rows = 0;
+    for (const auto& file : inputs_) rows += file.rows;
+    return {
+        .failure = failure, .manifest = std::move(manifest_), .rows = rows, .progress = progress()};
   }
 
  private:
   std::optional<Failure> begin() {
     if (auto failure = choose_tokenizer()) return failure;
-    const auto fraction = fraction_from(options_.val_fraction);
-    if (!fraction) {
-      return wrong("--val-fraction", "is \"" + options_.val_fraction +
-                                         "\"; it must be a number from 0 to less than 1");
+    const auto share = share_from(options_.val);
+    if (!share) {
+      return wrong("--val", "is \"" + options_.val +
+                                "\"; it must be a share such as 1% or 0.01, from 0 to less than 1");
     }
-    val_fraction_ = *fraction;
+    val_share_ = *share;
     auto inputs = find_inputs(options_.inputs, options_.format);
     if (!inputs) return bad_data(inputs.error());
     inputs_ = std::move(*inputs);
+    if (auto failure = measure_rows()) return failure;
     parts_ = plan_parts(inputs_, options_.part_bytes);
     if (parts_.size() > kPartsMax) {
       return wrong("--input", "makes " + std::to_string(parts_.size()) + " token files; at most " +
@@ -94,6 +103,17 @@ class Preparation {
     for (const auto& file : inputs_) bytes_ += file.bytes;
     manifest_.made_from = identity();
     return open_output();
+  }
+
+  /// Parquet is planned by the text in it.
+  std::optional<Failure> measure_rows() {
+    if (inputs_.front().format != TextFormat::parquet) return std::nullopt;
+    const auto plugin = load_parquet_plugin(
+        options_.parquet_plugin.empty() ? default_parquet_plugin() : options_.parquet_plugin);
+    if (!plugin) return bad_config(plugin.error());
+    parquet_ = *plugin;
+    const auto measured = measure_parquet(*parquet_, options_.field, inputs_);
+    return measured ? std::nullopt : std::optional(bad_data(measured.error()));
   }
 
   std::optional<Failure> choose_tokenizer() {
@@ -117,14 +137,15 @@ class Preparation {
   }
 
   PrepareIdentity identity() const {
-    const bool is_json = inputs_.front().format == TextFormat::jsonl;
+    const auto format = inputs_.front().format;
+    const bool has_field = format == TextFormat::jsonl || format == TextFormat::parquet;
     return {.tokenizer = tokenizer_.name,
             .tokenizer_sha256 = tokenizer_.sha256,
             .vocabulary = tokenizer_.vocabulary,
             .document_end = tokenizer_.document_end,
-            .format = to_string(inputs_.front().format),
-            .field = is_json ? options_.field : "",
-            .val_fraction = number_text(val_fraction_),
+            .format = to_string(format),
+            .field = has_field ? options_.field : "",
+            .val_fraction = number_text(val_share_),
             .part_bytes = options_.part_bytes,
             .input_files = static_cast<std::int64_t>(inputs_.size()),
             .input_bytes = bytes_,
@@ -276,6 +297,23 @@ class Preparation {
   Result<void> encode_slice(const Slice& slice, Encoder& encoder, TokenFileBuilder& train,
                             TokenFileBuilder& val) {
     const InputFile& input = inputs_[slice.file];
+    const auto take = [&](const Document& document) {
+      auto& builder = is_held_out(input.name, document.offset, val_share_) ? val : train;
+      encoder.encode(document.text, [&](auto ids) { builder.append(ids); });
+      if (document.ends) builder.end_document();
+      return !is_stopping();
+    };
+    if (input.format != TextFormat::parquet) return read_slice(slice, take);
+    return for_each_row(*parquet_,
+                        {.file = input,
+                         .slice = slice,
+                         .field = options_.field,
+                         .is_stopping = [this] { return is_stopping(); }},
+                        take);
+  }
+
+  Result<void> read_slice(const Slice& slice, const std::function<bool(const Document&)>& take) {
+    const InputFile& input = inputs_[slice.file];
     const auto file = DataFile::open(input.path);
     if (!file) return file.error();
     if (file->bytes() != input.bytes) {
@@ -292,17 +330,17 @@ class Preparation {
     if (!end) return end.error();
     const auto text = file->read(*begin, *end - *begin);
     if (!text) return text.error();
+    if (has_val() && input.format == TextFormat::plain) {
+      return for_each_piece(
+          {.file = *file, .begin = slice.begin, .bytes = *text, .offset = *begin},
+          [&](std::int64_t place) { return is_held_out(input.name, place, val_share_); }, take);
+    }
     const RecordSlice records{.format = input.format,
                               .bytes = *text,
                               .offset = *begin,
                               .ends_file = ends_file,
                               .field = options_.field};
-    return for_each_document(records, input.path.string(), [&](const Document& document) {
-      auto& builder = is_held_out(input.name, document.offset, val_fraction_) ? val : train;
-      encoder.encode(document.text, [&](auto ids) { builder.append(ids); });
-      if (document.ends) builder.end_document();
-      return !is_stopping();
-    });
+    return for_each_document(records, input.path.string(), take);
   }
 
   Result<void> write_part(std::size_t part, const TokenFileBuilder& train,
@@ -333,7 +371,7 @@ class Preparation {
     return remove_mark();
   }
 
-  bool has_val() const { return val_fraction_ > 0; }
+  bool has_val() const { return val_share_ > 0; }
 
   PrepareProgress progress() const {
     const std::chrono::duration<double> taken = steady_clock::now() - begun_;
@@ -350,8 +388,9 @@ class Preparation {
   const PrepareHooks& hooks_;
   const fs::path folder_;
   Tokenizer tokenizer_;
-  double val_fraction_ = 0;
+  double val_share_ = 0;
   std::vector<InputFile> inputs_;
+  const ParquetPlugin* parquet_ = nullptr;  // where the input is Parquet
   std::int64_t bytes_ = 0;
   std::vector<Part> parts_;
   std::vector<PartEntries> entries_;  // each by the one worker that has its part

@@ -142,7 +142,7 @@ TEST(Prepare, a_second_run_has_nothing_to_do_and_other_options_are_refused) {
   ASSERT_FALSE(again.failure);
   EXPECT_EQ(again.progress.bytes_kept, again.progress.bytes);
   auto other = bench.options();
-  other.val_fraction = "0.5";
+  other.val = "0.5";
   EXPECT_EQ(bench.error_of(other),
             "78 --output " + bench.output.string() +
                 ": already holds tokens for another input or other options: val_fraction is "
@@ -155,7 +155,7 @@ TEST(Prepare, documents_are_held_out_whole) {
   for (int i = 0; i < 200; ++i) lines += "{\"text\": \"document " + std::to_string(i) + "\"}\n";
   bench.folder.write("text/a.jsonl", lines);
   auto options = bench.options(2);
-  options.val_fraction = "0.2";
+  options.val = "0.2";
   const auto end = bench.prepare(options);
   ASSERT_FALSE(end.failure) << end.failure->message;
   std::int64_t train = 0;
@@ -197,8 +197,8 @@ TEST(Prepare, options_that_can_not_be_are_named) {
             "vocab.json and merges.txt");
   EXPECT_EQ(with([](auto& o) { o.vocabulary = "x"; }),
             "78 --vocabulary: is given, but the tokenizer byte has none");
-  EXPECT_EQ(with([](auto& o) { o.val_fraction = "1"; }),
-            "78 --val-fraction: is \"1\"; it must be a number from 0 to less than 1");
+  EXPECT_EQ(with([](auto& o) { o.val = "1"; }),
+            "78 --val: is \"1\"; it must be a share such as 1% or 0.01, from 0 to less than 1");
   bench.folder.write("tokens/notes.txt", "mine");
   EXPECT_EQ(with([](auto&) {}), "78 --output " + bench.output.string() +
                                     ": holds notes.txt; it must be an empty folder");
