@@ -94,8 +94,12 @@ Inputs open_inputs(TrainPlan& plan, Workload& workload, const ProcessEnv& env) {
     return std::move(opened.source);
   };
   inputs.data = open({.flag = "--data", .paths = plan.data});
+  if (inputs.failure) return inputs;
+  if (const auto settled = settle_evaluation(plan, workload); !settled)
+    inputs.failure = bad_config(settled.error());
+  const char* const eval_flag = plan.is_eval_chosen ? "--eval-data" : "--data";
   if (!inputs.failure && !plan.eval_data.empty())
-    inputs.eval_data = open({.flag = "--eval-data", .paths = plan.eval_data, .is_eval = true});
+    inputs.eval_data = open({.flag = eval_flag, .paths = plan.eval_data, .is_eval = true});
   if (inputs.failure) return inputs;
   if (const auto settled = settle_model(plan, workload); !settled)
     inputs.failure = bad_config(settled.error());

@@ -34,6 +34,12 @@ struct DataPaths {
   bool is_eval = false;
 };
 
+/// What --data brings along for evaluations.
+struct HeldOut {
+  std::vector<std::string> paths = {};  // of its own, opened for an evaluation; empty: none
+  std::string why_not = "";             // there is something, and it can't be used
+};
+
 struct OpenedData {
   std::unique_ptr<SampleSource> source;
   std::optional<Failure> failure = {};
@@ -71,6 +77,10 @@ class Workload {
   virtual OpenedData open_data(const DataPaths& data) = 0;
 
   // All that follows needs open data.
+
+  /// Which of the paths of --data have a part that nobody trains on, for evaluations where
+  /// --eval-data says nothing. The same on each rank.
+  virtual HeldOut held_out(const std::vector<std::string>& /*data*/) const { return {}; }
 
   /// Rows of the start-up table that the flags don't have: what is known now.
   virtual std::vector<Setting> settings() const { return {}; }
