@@ -79,9 +79,10 @@ void print_splits(const PrepareEnd& end) {
   const auto train = print_split("train", end.manifest.train);
   const bool has_val = !end.manifest.val.empty();
   const auto val = has_val ? print_split("val", end.manifest.val) : 0;
-  if (has_val && (val == 0 || train == 0)) {
-    std::printf("of the few documents all went to one side; another share for --val may help\n");
-  }
+  if (has_val && val == 0)
+    std::printf("val is empty: none of the few documents fell into it; a larger --val may help\n");
+  if (has_val && train == 0)
+    std::printf("train is empty: all documents fell into val; a smaller --val may help\n");
   if (end.rows > train + val) {
     std::printf("rows   %s of %s are left out, having no text\n",
                 grouped(end.rows - train - val).c_str(), grouped(end.rows).c_str());

@@ -18,7 +18,7 @@ namespace tj::trainer {
 
 /// The byte token between documents, which text never holds.
 inline constexpr std::uint8_t kDocumentEnd = 0;
-/// Which part of a prepared folder: what is trained on, or what `trainer prepare --val` has held out.
+/// Of a prepared folder: what is trained on, or what `trainer prepare --val` has held out.
 enum class TokenPart { train, val };
 
 /// Tokens in the val part of a prepared folder; 0 of all else.
