@@ -24,5 +24,4 @@ if(ArrowParquet_FOUND AND NOT TARGET ArrowParquet::ArrowParquet)
   # Its headers name themselves in messages; the images' programs shall not name a folder of the machine that built them.
   target_compile_options(ArrowParquet::ArrowParquet INTERFACE -ffile-prefix-map=${ArrowParquet_ROOT}/=)
   target_link_libraries(ArrowParquet::ArrowParquet INTERFACE ${ArrowParquet_PARQUET} ${ArrowParquet_ARROW})
-  target_link_options(ArrowParquet::ArrowParquet INTERFACE -Wl,-rpath,${ArrowParquet_ROOT}/lib)
 endif()

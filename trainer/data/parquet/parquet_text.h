@@ -34,7 +34,7 @@ struct RowSlice {
 };
 
 /// Calls `take` for each row that has text, in order; a row's number is the offset of its document.
-/// Ends early when it returns false or is_stopping() is true. Fails with Code::invalid and names the
+/// Ends early when it returns false or is_stopping() is true. Fails with Code::invalid, naming the
 /// row.
 Result<void> for_each_row(const ParquetPlugin& plugin, const RowSlice& rows,
                           const std::function<bool(const Document&)>& take);
