@@ -1,5 +1,5 @@
 # Two images: `operator` (the controller, nothing but its program and shared libraries) and `trainer` (the entrypoint of
-# the workers with libtorch for CPUs, FFmpeg's libraries, a sample text and a few sample videos). Compiles both from this
+# the workers with libtorch for CPUs, FFmpeg's and Arrow's libraries, a sample text and a few sample videos). Compiles both from this
 # source: `make images-from-source`, or a plain `docker build --target operator .`. tools/images passes the programs of
 # build/dev, which the same flags compiled, in place of the stages `operator-programs` and `trainer-programs`, so that
 # nothing is compiled twice.
@@ -21,7 +21,7 @@ RUN cmake --preset release -DTJ_TRAINER=OFF \
 FROM toolchain AS trainer-programs
 COPY . .
 RUN cmake --preset release -DTJ_OPERATOR=OFF \
- && cmake --build --preset release --target trainer trainer-engine trainer_nccl trainer_video \
+ && cmake --build --preset release --target trainer trainer-engine trainer_nccl trainer_video trainer_parquet \
  && tools/programs trainer build/release /out \
  && rm -rf build
 

@@ -47,7 +47,8 @@ class Commands(unittest.TestCase):
                     continue
                 ran += 1
                 with self.subTest(document=path.name, line=fence.line), tempfile.TemporaryDirectory() as folder:
-                    pathlib.Path(folder, "manifests").symlink_to(ROOT / "manifests")
+                    for name in ("manifests", "tests"):
+                        pathlib.Path(folder, name).symlink_to(ROOT / name)
                     for command, expected in console.steps(fence.text):
                         output = console.run(command, folder, environment())
                         if fence.info.endswith("unordered"):

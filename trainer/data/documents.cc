@@ -100,6 +100,18 @@ std::string unescaped(std::string_view text) {
   return result;
 }
 
+/// Text may begin with these four letters; it doesn't end with them, too.
+Result<bool> is_parquet(const DataFile& file) {
+  constexpr std::string_view kMagic = "PAR1";
+  if (file.path().extension() == ".parquet") return true;
+  for (const std::int64_t at : {std::int64_t{0}, file.bytes() - 4}) {
+    const auto end = file.read(std::max<std::int64_t>(0, at), 4);
+    if (!end) return end.error();
+    if (*end != kMagic) return false;
+  }
+  return file.bytes() > 8;
+}
+
 using Take = std::function<bool(const Document&)>;
 
 Result<void> json_documents(const RecordSlice& slice, const std::string& path, const Take& take) {
@@ -193,11 +205,15 @@ const char* to_string(TextFormat format) {
     case TextFormat::jsonl: return "jsonl";
     case TextFormat::wiki_extractor:
     case TextFormat::mediawiki: return "wiki";
+    case TextFormat::parquet: return "parquet";
   }
   return "folder";
 }
 
 Result<TextFormat> detect_format(const DataFile& file) {
+  const auto is_of_parquet = is_parquet(file);
+  if (!is_of_parquet) return is_of_parquet.error();
+  if (*is_of_parquet) return TextFormat::parquet;
   const auto read = file.read(0, kHeadBytes);
   if (!read) return read.error();
   std::string_view head = *read;
@@ -256,6 +272,7 @@ Result<void> for_each_document(const RecordSlice& slice, const std::string& path
     case TextFormat::jsonl: return json_documents(slice, path, take);
     case TextFormat::wiki_extractor: return extracted_documents(slice, path, take);
     case TextFormat::mediawiki: return mediawiki_documents(slice, path, take);
+    case TextFormat::parquet: TJ_CHECK(false, "Parquet is read by its rows");
   }
   return {};
 }

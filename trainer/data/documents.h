@@ -1,5 +1,6 @@
 // Documents in text: where they begin, so that a file can be cut for many workers, and what they
-// say. Plain text (a file is a document), JSON lines, and XML of wikis.
+// say. Plain text (a file is a document), JSON lines, and XML of wikis. Of Parquet only that it is
+// that: parquet/parquet_text.h reads it.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -17,22 +18,23 @@ enum class TextFormat {
   jsonl,           // a line is a JSON object with a text in it
   wiki_extractor,  // <doc ...> ... </doc>, as WikiExtractor writes them
   mediawiki,       // <page> ... <text> of a dump of MediaWiki
+  parquet,         // a row of Apache Parquet
 };
 
-/// "folder", "jsonl" or "wiki": as --format names it.
+/// "folder", "jsonl", "wiki" or "parquet": as --format names it.
 const char* to_string(TextFormat format);
 
 /// No record (a line, a <doc>, a <page>) may be longer; one of the worker's buffers holds it.
 inline constexpr std::int64_t kRecordBytesMax = 64 << 20;
 
-/// By the first bytes of a file, and for JSON lines its name. Plain text otherwise. Compressed
-/// files are refused by name.
+/// By the first bytes of a file, for JSON lines its name, and for Parquet its name or both ends.
+/// Plain text otherwise. Compressed files are refused by name.
 Result<TextFormat> detect_format(const DataFile& file);
 
 /// The first place from `at` on (0 and the end of the file included) where the file may be cut: the
 /// beginning of a record; in plain text the end of a line, at which no word of GPT-2's is cut in
 /// two. Depends on nothing else, so that neighbours agree on it. Fails when there is none within
-/// kRecordBytesMax.
+/// kRecordBytesMax. Not for Parquet, as for_each_document() below.
 Result<std::int64_t> next_cut(const DataFile& file, TextFormat format, std::int64_t at);
 
 /// A document, or a piece of one of plain text.

@@ -11,7 +11,6 @@
 #include <mutex>
 #include <thread>
 
-#include "trainer/data/data_file.h"
 #include "trainer/data/slice_documents.h"
 #include "trainer/data/token_file_builder.h"
 #include "trainer/data/tokenizer_json.h"
@@ -36,7 +35,9 @@ std::string token_file_name(const char* split, std::size_t part) {
   return name;
 }
 
-std::optional<double> fraction_from(const std::string& text) {
+/// 0.3% is 0.003 to the last bit: its digits are moved, nothing is divided.
+std::optional<double> share_from(std::string text) {
+  if (text.ends_with('%')) text.replace(text.size() - 1, 1, "e-2");
   double value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool is_number = failure == std::errc{} && end == text.data() + text.size();
@@ -68,28 +69,32 @@ struct PartEntries {
 class Preparation {
  public:
   Preparation(const PrepareOptions& options, const PrepareHooks& hooks)
-      : options_(options), hooks_(hooks), folder_(options.output) {}
+      : options_(options), hooks_(hooks), folder_(options.output), reader_(options.field) {}
 
   PrepareEnd run() {
     auto failure = begin();
     if (!failure && !is_done_) failure = keep_tokenizer();
     if (!failure && !is_done_) failure = work();
     if (!failure && !is_done_) failure = commit();
-    return {.failure = failure, .manifest = std::move(manifest_), .progress = progress()};
+    std::int64_t rows = 0;
+    for (const auto& file : inputs_) rows += file.rows;
+    return {
+        .failure = failure, .manifest = std::move(manifest_), .rows = rows, .progress = progress()};
   }
 
  private:
   std::optional<Failure> begin() {
     if (auto failure = choose_tokenizer()) return failure;
-    const auto fraction = fraction_from(options_.val_fraction);
-    if (!fraction) {
-      return wrong("--val-fraction", "is \"" + options_.val_fraction +
-                                         "\"; it must be a number from 0 to less than 1");
+    const auto share = share_from(options_.val);
+    if (!share) {
+      return wrong("--val", "is \"" + options_.val +
+                                "\"; it must be a share such as 1% or 0.01, from 0 to less than 1");
     }
-    val_fraction_ = *fraction;
+    val_share_ = *share;
     auto inputs = find_inputs(options_.inputs, options_.format);
     if (!inputs) return bad_data(inputs.error());
     inputs_ = std::move(*inputs);
+    if (auto failure = reader_.measure(inputs_, options_.parquet_plugin)) return failure;
     parts_ = plan_parts(inputs_, options_.part_bytes);
     if (parts_.size() > kPartsMax) {
       return wrong("--input", "makes " + std::to_string(parts_.size()) + " token files; at most " +
@@ -125,14 +130,15 @@ class Preparation {
   }
 
   PrepareIdentity identity() const {
-    const bool is_json = inputs_.front().format == TextFormat::jsonl;
+    const auto format = inputs_.front().format;
+    const bool has_field = format == TextFormat::jsonl || format == TextFormat::parquet;
     return {.tokenizer = tokenizer_.name,
             .tokenizer_sha256 = tokenizer_.sha256,
             .vocabulary = tokenizer_.vocabulary,
             .document_end = tokenizer_.document_end,
-            .format = to_string(inputs_.front().format),
-            .field = is_json ? options_.field : "",
-            .val_fraction = number_text(val_fraction_),
+            .format = to_string(format),
+            .field = has_field ? options_.field : "",
+            .val_fraction = number_text(val_share_),
             .part_bytes = options_.part_bytes,
             .input_files = static_cast<std::int64_t>(inputs_.size()),
             .input_bytes = bytes_,
@@ -295,8 +301,13 @@ class Preparation {
   Result<void> encode_slice(const Slice& slice, Encoder& encoder, TokenFileBuilder& train,
                             TokenFileBuilder& val) {
     const InputFile& input = inputs_[slice.file];
-    return for_each_document_in(input, slice, options_.field, [&](const Document& document) {
-      auto& builder = is_held_out(input.name, document.offset, val_fraction_) ? val : train;
+    const auto held_out = [&](std::int64_t place) {
+      return is_held_out(input.name, place, val_share_);
+    };
+    SliceCall call{.file = input, .slice = slice, .is_stopping = [this] { return is_stopping(); }};
+    if (has_val()) call.is_held_out = held_out;
+    return reader_.read(call, [&](const Document& document) {
+      auto& builder = held_out(document.offset) ? val : train;
       encoder.encode(document.text, [&](auto ids) { builder.append(ids); });
       if (document.ends) builder.end_document();
       return !is_stopping();
@@ -331,7 +342,7 @@ class Preparation {
     return remove_mark();
   }
 
-  bool has_val() const { return val_fraction_ > 0; }
+  bool has_val() const { return val_share_ > 0; }
 
   PrepareProgress progress() const {
     const std::chrono::duration<double> taken = steady_clock::now() - begun_;
@@ -348,8 +359,9 @@ class Preparation {
   const PrepareHooks& hooks_;
   const fs::path folder_;
   Tokenizer tokenizer_;
-  double val_fraction_ = 0;
+  double val_share_ = 0;
   std::vector<InputFile> inputs_;
+  SliceReader reader_;
   std::int64_t bytes_ = 0;
   std::vector<Part> parts_;
   std::vector<PartEntries> entries_;  // each by the one worker that has its part

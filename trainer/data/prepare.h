@@ -24,11 +24,12 @@ struct PrepareOptions {
   std::string output;
   std::string tokenizer = "byte";
   std::string vocabulary;  // of bpe and gpt2-bpe: a file or a folder
-  std::string format;      // folder, jsonl, wiki; empty: the files say it
+  std::string format;      // folder, jsonl, wiki, parquet; empty: the files say it
   std::string field = "text";
-  int workers = 0;  // 0: one for each usable core
-  std::string val_fraction = "0";
+  int workers = 0;        // 0: one for each usable core
+  std::string val = "0";  // the share of the documents that is held out: "1%", "0.01"
   std::int64_t part_bytes = kPartBytes;
+  std::filesystem::path parquet_plugin;  // empty: libtrainer_parquet.so beside this program
   bool operator==(const PrepareOptions&) const = default;
 };
 
@@ -54,6 +55,7 @@ struct PrepareHooks {
 struct PrepareEnd {
   std::optional<Failure> failure;
   TokenManifest manifest;  // without a failure
+  std::int64_t rows = 0;   // of Parquet, those without text among them
   PrepareProgress progress;
 };
 

@@ -17,7 +17,7 @@ namespace tj::trainer {
 namespace {
 
 void define(CLI::App& app, PrepareOptions& options) {
-  app.add_option("--input", options.inputs, "files and folders of text, in this order")
+  app.add_option("--input", options.inputs, "files and folders of text or Parquet, in this order")
       ->type_name("PATH...")
       ->required();
   app.add_option("--output", options.output, "folder of tokens: new, empty, or of the same command")
@@ -30,11 +30,12 @@ void define(CLI::App& app, PrepareOptions& options) {
                  "for bpe and gpt2-bpe: tokenizer.json, or a folder with vocab.json and merges.txt")
       ->type_name("PATH");
   app.add_option("--format", options.format,
-                 "folder (a file is a document), jsonl or wiki (the files say it)")
+                 "folder (a file is a document), jsonl, wiki or parquet (the files say it)")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"folder", "jsonl", "wiki"}));
-  app.add_option("--field", options.field,
-                 "member of a JSON line that holds the text (" + options.field + ")")
+      ->check(CLI::IsMember({"folder", "jsonl", "wiki", "parquet"}));
+  app.add_option(
+         "--field", options.field,
+         "member of a JSON line, or column of Parquet, that holds the text (" + options.field + ")")
       ->type_name("NAME");
   app.add_option("--workers", options.workers, "threads (one for each usable core)")
       ->type_name("N")
@@ -45,13 +46,14 @@ void define(CLI::App& app, PrepareOptions& options) {
              std::to_string(options.part_bytes >> 20) + ")")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, kPartBytesMax >> 20));
-  app.add_option("--val-fraction", options.val_fraction,
-                 "share of the documents that is held out, from 0 to less than 1 (" +
-                     options.val_fraction + ")")
-      ->type_name("F");
+  app.add_option("--val", options.val,
+                 "share of the documents that is held out for evaluations, as 1% or 0.01 (" +
+                     options.val + ")")
+      ->type_name("SHARE");
 }
 
-void print_split(const char* name, const std::vector<TokenFileEntry>& files) {
+/// How many documents.
+std::int64_t print_split(const char* name, const std::vector<TokenFileEntry>& files) {
   std::int64_t tokens = 0;
   std::int64_t documents = 0;
   for (const auto& file : files) {
@@ -61,13 +63,28 @@ void print_split(const char* name, const std::vector<TokenFileEntry>& files) {
   std::printf("%-5s  %s tokens of %s documents in %zu token file%s\n", name,
               grouped(tokens).c_str(), grouped(documents).c_str(), files.size(),
               files.size() == 1 ? "" : "s");
+  return documents;
+}
+
+/// Train and val, and what is in neither.
+void print_splits(const PrepareEnd& end) {
+  const auto train = print_split("train", end.manifest.train);
+  const bool has_val = !end.manifest.val.empty();
+  const auto val = has_val ? print_split("val", end.manifest.val) : 0;
+  if (has_val && val == 0)
+    std::printf("val is empty: none of the few documents fell into it; a larger --val may help\n");
+  if (has_val && train == 0)
+    std::printf("train is empty: all documents fell into val; a smaller --val may help\n");
+  if (end.rows > train + val) {
+    std::printf("rows   %s of %s are left out, having no text\n",
+                grouped(end.rows - train - val).c_str(), grouped(end.rows).c_str());
+  }
 }
 
 void print_end(const PrepareOptions& options, const PrepareEnd& end) {
   const auto& progress = end.progress;
   const bool was_done = progress.bytes_kept == progress.bytes;
-  print_split("train", end.manifest.train);
-  if (!end.manifest.val.empty()) print_split("val", end.manifest.val);
+  print_splits(end);
   const auto fresh = static_cast<double>(progress.bytes_done - progress.bytes_kept) / 1e6;
   const auto kept = static_cast<double>(progress.bytes_kept) / 1e6;
   if (was_done) {

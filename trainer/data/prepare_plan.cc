@@ -28,6 +28,7 @@ Result<TextFormat> format_of(const DataFile& file, const std::string& wanted) {
   if (!detected || wanted.empty() || to_string(*detected) == wanted) return detected;
   if (wanted == "folder") return TextFormat::plain;
   if (wanted == "jsonl") return TextFormat::jsonl;
+  if (wanted == "parquet") return TextFormat::parquet;
   return Error{.code = Code::invalid,
                .message =
                    "at byte 0: begins neither with <doc nor with <mediawiki, as --format "
@@ -106,7 +107,8 @@ std::vector<Part> plan_parts(std::span<const InputFile> files, std::int64_t part
 std::string inputs_sha256(std::span<const InputFile> files) {
   Sha256 hash;
   for (const auto& file : files) {
-    const std::string line = file.name + '\0' + std::to_string(file.bytes) + '\n';
+    const std::string rows = file.rows > 0 ? '\0' + std::to_string(file.rows) : "";
+    const std::string line = file.name + '\0' + std::to_string(file.bytes) + rows + '\n';
     hash.update(std::as_bytes(std::span(line)));
   }
   return std::move(hash).hex();

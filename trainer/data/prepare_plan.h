@@ -20,13 +20,15 @@ inline constexpr std::size_t kPartsMax = 60'000;  // each becomes a file that tr
 
 struct InputFile {
   std::filesystem::path path;
-  std::string name;  // below its --input; the same on every machine
-  std::int64_t bytes = 0;
+  std::string name;        // below its --input; the same on every machine
+  std::int64_t bytes = 0;  // of Parquet: of its text, once it was measured
   TextFormat format = TextFormat::plain;
+  std::int64_t rows = 0;  // of Parquet, once it was measured
   bool operator==(const InputFile&) const = default;
 };
 
-/// The documents of `file` whose cut lies in [begin, end): next_cut() makes it exact.
+/// The documents of `file` whose cut lies in [begin, end): next_cut() makes it exact, of Parquet
+/// row_at().
 struct Slice {
   std::size_t file = 0;
   std::int64_t begin = 0;
@@ -36,7 +38,7 @@ struct Slice {
 using Part = std::vector<Slice>;
 
 /// The files at and below `roots`, in their order; empty ones are left out. `format` is folder,
-/// jsonl, wiki or empty: then the files say it, and must agree.
+/// jsonl, wiki, parquet or empty: then the files say it, and must agree.
 Result<std::vector<InputFile>> find_inputs(std::span<const std::string> roots,
                                            const std::string& format);
 

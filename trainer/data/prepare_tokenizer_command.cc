@@ -35,11 +35,12 @@ void define(CLI::App& app, TrainTokenizerOptions& options) {
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, kMinFrequencyMax));
   app.add_option("--format", options.format,
-                 "folder (a file is a document), jsonl or wiki (the files say it)")
+                 "folder (a file is a document), jsonl, wiki or parquet (the files say it)")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"folder", "jsonl", "wiki"}));
-  app.add_option("--field", options.field,
-                 "member of a JSON line that holds the text (" + options.field + ")")
+      ->check(CLI::IsMember({"folder", "jsonl", "wiki", "parquet"}));
+  app.add_option(
+         "--field", options.field,
+         "member of a JSON line, or column of Parquet, that holds the text (" + options.field + ")")
       ->type_name("NAME");
   app.add_option("--workers", options.workers, "threads that count (one for each usable core)")
       ->type_name("N")

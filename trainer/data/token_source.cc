@@ -80,15 +80,29 @@ std::int64_t copy_tokens(const std::uint8_t* from, std::size_t width,
   }
 }
 
+std::int64_t tokens_in(std::span<const TokenFileEntry> files) {
+  std::int64_t tokens = 0;
+  for (const auto& file : files) tokens += file.tokens;
+  return tokens;
+}
+
 }  // namespace
+
+std::int64_t held_out_tokens(const fs::path& path) {
+  const auto text = read_small_file(path / kTokenManifestFile, kTokenManifestBytesMax);
+  if (!text || !is_token_manifest(*text)) return 0;
+  const auto manifest = token_manifest_from(*text);
+  return manifest ? tokens_in(manifest->val) : 0;
+}
 
 Error TokenSource::error(const fs::path& path, std::string message) const {
   return {
       .code = Code::invalid, .message = std::move(message), .subject = flag_ + " " + path.string()};
 }
 
-Result<TokenSource> TokenSource::open(std::span<const std::string> paths, std::string flag) {
-  TokenSource source(std::move(flag));
+Result<TokenSource> TokenSource::open(std::span<const std::string> paths, std::string flag,
+                                      TokenPart part) {
+  TokenSource source(std::move(flag), part);
   for (const auto& path : paths) {
     if (const auto added = source.add_path(path); !added) return added.error();
   }
@@ -136,7 +150,8 @@ Result<void> TokenSource::add_prepared(const fs::path& folder, const std::string
                  .message = manifest.error().message,
                  .subject = (folder / kTokenManifestFile).string()};
   }
-  for (const auto& entry : manifest->train) {
+  const bool is_val = part_ == TokenPart::val && tokens_in(manifest->val) > 0;
+  for (const auto& entry : is_val ? manifest->val : manifest->train) {
     const auto path = folder / entry.file;
     if (entry.tokens == 0) continue;
     auto file = DataFile::open(path);

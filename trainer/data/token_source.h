@@ -18,6 +18,12 @@ namespace tj::trainer {
 
 /// The byte token between documents, which text never holds.
 inline constexpr std::uint8_t kDocumentEnd = 0;
+/// Of a prepared folder: what is trained on, or what `trainer prepare --val` has held out.
+enum class TokenPart { train, val };
+
+/// Tokens in the val part of a prepared folder; 0 of all else.
+std::int64_t held_out_tokens(const std::filesystem::path& path);
+
 /// All are open at once.
 inline constexpr std::size_t kFilesMax = 60'000;
 
@@ -27,8 +33,10 @@ class TokenSource {
   /// tokens (a manifest), token files (any .tok or .bin in it; names with the word val, valid,
   /// validation or test are left out), else text, read recursively. Files that disagree in format,
   /// vocabulary or tokenizer are refused. Fails with not_found, forbidden or invalid; the error
-  /// names the file, and in it the offset, or `flag`, with which the user has named the path.
-  static Result<TokenSource> open(std::span<const std::string> paths, std::string flag);
+  /// names the file, and in it the offset, or `flag`, with which the user has named the path. With
+  /// TokenPart::val a prepared folder that has a val part gives that one instead.
+  static Result<TokenSource> open(std::span<const std::string> paths, std::string flag,
+                                  TokenPart part = TokenPart::train);
 
   std::int64_t token_count() const { return token_count_; }
   std::size_t file_count() const { return files_.size(); }
@@ -55,7 +63,7 @@ class TokenSource {
     std::int64_t tokens = 0;  // with the document's end that text has
     std::unique_ptr<std::atomic<bool>[]> chunk_is_good = nullptr;  // ours only
   };
-  explicit TokenSource(std::string flag) : flag_(std::move(flag)) {}
+  TokenSource(std::string flag, TokenPart part) : flag_(std::move(flag)), part_(part) {}
   Error error(const std::filesystem::path& path, std::string message) const;
   Result<void> add_path(const std::filesystem::path& path);
   Result<void> add_folder(const std::filesystem::path& folder);
@@ -69,6 +77,7 @@ class TokenSource {
                          std::span<std::int32_t> tokens) const;
 
   std::string flag_;
+  TokenPart part_;
   std::vector<TokenFile> files_;
   TokenLayout layout_;  // of the first file; what all files share is read from it
   std::int64_t token_count_ = 0;

@@ -70,7 +70,7 @@ SpelledBpe spelled_from(const LearnedBpe& learned) {
 class TokenizerTraining {
  public:
   TokenizerTraining(const TrainTokenizerOptions& options, const TrainTokenizerHooks& hooks)
-      : options_(options), hooks_(hooks), counts_(options.limits) {}
+      : options_(options), hooks_(hooks), reader_(options.field), counts_(options.limits) {}
 
   TrainTokenizerEnd run() {
     TrainTokenizerEnd end;
@@ -86,6 +86,7 @@ class TokenizerTraining {
     auto inputs = find_inputs(options_.inputs, options_.format);
     if (!inputs) return bad_data(inputs.error());
     inputs_ = std::move(*inputs);
+    if (auto failure = reader_.measure(inputs_)) return failure;
     parts_ = plan_parts(inputs_, options_.part_bytes);
     for (const auto& file : inputs_) bytes_ += file.bytes;
     if (auto failure = count()) return failure;
@@ -158,11 +159,13 @@ class TokenizerTraining {
   }
 
   Result<void> count_slice(const Slice& slice, WordCounter& counter) {
-    return for_each_document_in(inputs_[slice.file], slice, options_.field,
-                                [&](const Document& document) {
-                                  counter.count(document.text);
-                                  return !is_stopping();
-                                });
+    return reader_.read({.file = inputs_[slice.file],
+                         .slice = slice,
+                         .is_stopping = [this] { return is_stopping(); }},
+                        [&](const Document& document) {
+                          counter.count(document.text);
+                          return !is_stopping();
+                        });
   }
 
   bool is_stopping() const { return has_failed_ || hooks_.stop_signal() != 0; }
@@ -216,6 +219,7 @@ class TokenizerTraining {
   const TrainTokenizerOptions& options_;
   const TrainTokenizerHooks& hooks_;
   std::vector<InputFile> inputs_;
+  SliceReader reader_;
   std::int64_t bytes_ = 0;
   std::vector<Part> parts_;
   WordCounts counts_;

@@ -101,8 +101,12 @@ Inputs open_inputs(TrainPlan& plan, Workload& workload, const ProcessEnv& env, i
     return std::move(opened.source);
   };
   inputs.data = open({.flag = "--data", .paths = plan.data, .device_number = device_number});
+  if (inputs.failure) return inputs;
+  if (const auto settled = settle_evaluation(plan, workload); !settled)
+    inputs.failure = bad_config(settled.error());
+  const char* const eval_flag = plan.is_eval_chosen ? "--eval-data" : "--data";
   if (!inputs.failure && !plan.eval_data.empty())
-    inputs.eval_data = open({.flag = "--eval-data",
+    inputs.eval_data = open({.flag = eval_flag,
                              .paths = plan.eval_data,
                              .is_eval = true,
                              .device_number = device_number});

@@ -11,7 +11,8 @@ namespace {
 
 constexpr Flag kFlags[] = {
     {.name = "--eval-data",
-     .help = "what the loss is also taken on, without training on it; as --data",
+     .help = "what the loss is also taken on, without training on it; as --data, or none (what "
+             "`trainer prepare --val` has held out of --data)",
      .is_repeatable = true},
     {.name = "--eval-every",
      .help = "evaluate each N steps and at the end; 0: at the end only (0)"},

@@ -27,13 +27,16 @@ using Reader = FlagReader;
 Otherwise from_default(std::string value) { return {.value = std::move(value)}; }
 
 void read_evaluation(Reader& reader, TrainPlan& plan) {
-  if (!reader.is_given("--eval-data")) {
-    for (const char* const name : {"--eval-every", "--eval-batches"}) {
-      if (reader.is_given(name)) reader.fail(name, reader.given(name), "it needs --eval-data");
-    }
-    return;
+  plan.is_eval_chosen = reader.is_given("--eval-data");
+  if (plan.is_eval_chosen) {
+    plan.eval_data = reader.names("--eval-data");
+    const bool is_off = std::ranges::find(plan.eval_data, "none") != plan.eval_data.end();
+    if (is_off && plan.eval_data.size() > 1)
+      reader.fail("--eval-data", "none", "it must stand alone (of a folder of this name: ./none)");
+    if (is_off) plan.eval_data.clear();
+  } else {
+    reader.note("--eval-data", "none", "default");
   }
-  plan.eval_data = reader.names("--eval-data");
   plan.eval_every = reader.whole("--eval-every", from_default("0"), {0, kCountMax});
   plan.eval_batches = reader.whole("--eval-batches", from_default("16"), {1, kCountMax});
 }
@@ -249,6 +252,33 @@ Result<void> settle_model(TrainPlan& plan, const Workload& workload) {
                .message = "is not possible with " + plan.model_name +
                           ", whose buffers are means over what each rank has seen",
                .subject = "--deterministic"};
+}
+
+Result<void> settle_evaluation(TrainPlan& plan, const Workload& workload) {
+  const auto row = std::ranges::find(plan.settings, "eval-data", &Setting::name);
+  if (!plan.is_eval_chosen) {
+    const auto held_out = workload.held_out(plan.data);
+    plan.eval_data = held_out.paths;
+    if (!held_out.why_not.empty()) row->origin = "default: " + held_out.why_not;
+    if (!plan.eval_data.empty()) {
+      row->value = plan.eval_data.front();
+      for (std::size_t i = 1; i < plan.eval_data.size(); ++i) row->value += " " + plan.eval_data[i];
+      row->origin = "default: the val part of --data; --eval-data none leaves it out";
+    }
+  }
+  if (!plan.eval_data.empty()) return {};
+  for (const char* const name : {"eval-every", "eval-batches"}) {
+    const auto unused = std::ranges::find(plan.settings, name, &Setting::name);
+    if (unused->origin == "flag") {
+      return Error{.code = Code::invalid,
+                   .message = "is \"" + unused->value +
+                              "\"; it needs --eval-data, or a val part of --data (`trainer "
+                              "prepare --val 1%`)",
+                   .subject = std::string("--") + name};
+    }
+    plan.settings.erase(unused);
+  }
+  return {};
 }
 
 Result<std::vector<UpdateRule>> update_rules_of(const TrainPlan& plan, const Workload& workload) {

@@ -24,6 +24,7 @@ struct TrainPlan {
   std::string model_name;
   std::vector<std::string> data;
   std::vector<std::string> eval_data;  // empty: no evaluation
+  bool is_eval_chosen = false;         // by --eval-data, which may be none; else the data says it
   std::int64_t eval_every = 0;         // 0: at the end only
   std::int64_t eval_batches = 0;       // of --batch-size samples
   int data_threads = 1;
@@ -76,6 +77,10 @@ Result<TrainPlan> make_plan(const Flags& flags, int world_size, const Preset& pr
 /// Completes the plan by what the workload says once its data is open. Fails with Code::invalid
 /// when a group matches no tensor of the model, or the model can't be trained in this way.
 Result<void> settle_model(TrainPlan& plan, const Workload& workload);
+
+/// Completes the plan by what --data has held out, where --eval-data says nothing. Needs open data.
+/// Fails with Code::invalid for flags of an evaluation that there is none of.
+Result<void> settle_evaluation(TrainPlan& plan, const Workload& workload);
 
 /// One rule for each of the workload's tensors, by its groups and those of the plan.
 Result<std::vector<UpdateRule>> update_rules_of(const TrainPlan& plan, const Workload& workload);

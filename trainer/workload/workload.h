@@ -36,6 +36,12 @@ struct DataPaths {
   int device_number = 0;  // of the GPUs of this worker, where one of them may help to read
 };
 
+/// What --data brings along for evaluations.
+struct HeldOut {
+  std::vector<std::string> paths = {};  // of its own, opened for an evaluation; empty: none
+  std::string why_not = "";             // there is something, and it can't be used
+};
+
 struct OpenedData {
   std::unique_ptr<SampleSource> source;
   std::optional<Failure> failure = {};
@@ -73,6 +79,10 @@ class Workload {
   virtual OpenedData open_data(const DataPaths& data) = 0;
 
   // All that follows needs open data.
+
+  /// Which of the paths of --data have a part that nobody trains on, for evaluations where
+  /// --eval-data says nothing. The same on each rank.
+  virtual HeldOut held_out(const std::vector<std::string>& /*data*/) const { return {}; }
 
   /// Rows of the start-up table that the flags don't have: what is known now.
   virtual std::vector<Setting> settings() const { return {}; }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "tests/trainer/temporary_folder.h"
@@ -174,7 +175,7 @@ TEST(Prepare, a_second_run_has_nothing_to_do_and_other_options_are_refused) {
   ASSERT_FALSE(again.failure);
   EXPECT_EQ(again.progress.bytes_kept, again.progress.bytes);
   auto other = bench.options();
-  other.val_fraction = "0.5";
+  other.val = "0.5";
   EXPECT_EQ(bench.error_of(other),
             "78 --output " + bench.output.string() +
                 ": already holds tokens for another input or other options: val_fraction is "
@@ -187,7 +188,7 @@ TEST(Prepare, documents_are_held_out_whole) {
   for (int i = 0; i < 200; ++i) lines += "{\"text\": \"document " + std::to_string(i) + "\"}\n";
   bench.folder.write("text/a.jsonl", lines);
   auto options = bench.options(2);
-  options.val_fraction = "0.2";
+  options.val = "0.2";
   const auto end = bench.prepare(options);
   ASSERT_FALSE(end.failure) << end.failure->message;
   std::int64_t train = 0;
@@ -198,6 +199,50 @@ TEST(Prepare, documents_are_held_out_whole) {
   EXPECT_NEAR(static_cast<double>(val), 40, 15);
   const auto tokens = tokens_of(bench.output);
   EXPECT_EQ(std::count(tokens.begin(), tokens.end(), 0), train);
+}
+
+/// Every kind of share gives the same folder.
+TEST(Prepare, a_share_is_a_number_or_percent) {
+  Bench bench;
+  bench.folder.write("text/a.txt", lines_of_text(300));
+  for (const auto& [text, number] :
+       {std::pair("20%", "0.2"), std::pair("0.3%", "0.003"), std::pair("1e-2", "0.01")}) {
+    auto options = bench.options();
+    options.output = (bench.folder.path() / text).string();
+    options.val = text;
+    const auto end = bench.prepare(options);
+    ASSERT_FALSE(end.failure) << end.failure->message;
+    EXPECT_EQ(end.manifest.made_from.val_fraction, number);
+  }
+}
+
+/// Both sides together are the text, whatever the parts; one file is enough.
+TEST(Prepare, plain_text_is_held_out_in_pieces) {
+  Bench bench;
+  const std::string text = lines_of_text(20'000);
+  bench.folder.write("text/a.txt", text);
+  std::vector<std::int32_t> first;
+  for (const std::int64_t part_bytes : {std::int64_t{1} << 20, std::int64_t{50'000}}) {
+    auto options = bench.options(2);
+    options.val = "10%";
+    options.part_bytes = part_bytes;
+    options.output = (bench.folder.path() / std::to_string(part_bytes)).string();
+    const auto end = bench.prepare(options);
+    ASSERT_FALSE(end.failure) << end.failure->message;
+    const std::vector paths{options.output};
+    const auto val = TokenSource::open(paths, "--eval-data", TokenPart::val);
+    ASSERT_TRUE(val) << describe(val.error());
+    EXPECT_EQ(val->token_count(), held_out_tokens(options.output));
+    std::vector<std::int32_t> tokens(static_cast<std::size_t>(val->token_count()));
+    ASSERT_TRUE(val->read(0, tokens));
+    const auto train = tokens_of(options.output);
+    const auto ends = std::ranges::count(tokens, 0) + std::ranges::count(train, 0);
+    EXPECT_EQ(tokens.size() + train.size() - static_cast<std::size_t>(ends), text.size());
+    EXPECT_GT(tokens.size(), text.size() / 30);
+    EXPECT_LT(tokens.size(), text.size() / 4);
+    if (first.empty()) first = tokens;
+    EXPECT_EQ(tokens, first) << part_bytes;
+  }
 }
 
 TEST(Prepare, bad_input_is_named_and_nothing_is_lost) {
@@ -229,8 +274,13 @@ TEST(Prepare, options_that_can_not_be_are_named) {
             "vocab.json and merges.txt");
   EXPECT_EQ(with([](auto& o) { o.vocabulary = "x"; }),
             "78 --vocabulary: is given, but the tokenizer byte has none");
-  EXPECT_EQ(with([](auto& o) { o.val_fraction = "1"; }),
-            "78 --val-fraction: is \"1\"; it must be a number from 0 to less than 1");
+  for (const char* const share : {"100%", "-1%", "%", "1 %", "nan"}) {
+    EXPECT_EQ(with([&](auto& o) { o.val = share; }),
+              "78 --val: is \"" + std::string(share) +
+                  "\"; it must be a share such as 1% or 0.01, from 0 to less than 1");
+  }
+  EXPECT_EQ(with([](auto& o) { o.val = "1"; }),
+            "78 --val: is \"1\"; it must be a share such as 1% or 0.01, from 0 to less than 1");
   bench.folder.write("tokens/notes.txt", "mine");
   EXPECT_EQ(with([](auto&) {}), "78 --output " + bench.output.string() +
                                     ": holds notes.txt; it must be an empty folder");

@@ -70,7 +70,7 @@ class Prepare:
     def __init__(self, options, text, output, workers):
         self.output = output
         self.command = [options.trainer, "prepare", "--input", text, "--output", output, "--tokenizer", "gpt2-bpe",
-                        "--vocabulary", GPT2, "--workers", workers, "--val-fraction", "0.1",
+                        "--vocabulary", GPT2, "--workers", workers, "--val", "10%",
                         "--part-mib", options.part_mib]
 
     def start(self):

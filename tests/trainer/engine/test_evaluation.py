@@ -1,12 +1,16 @@
 """The loss on data that is not trained on: what it is, that it changes nothing, and what ends it."""
 
 import json
+import pathlib
 import re
 import signal
+import subprocess
 
+from engine import ENGINE
 from test_reports import ReportTest
 
 SMALL = ("--layers", 2, "--width", 32, "--heads", 2, "--seq-len", 32, "--batch-size", 16)
+PREPARE = pathlib.Path(ENGINE).with_name("trainer"), "prepare"
 OTHER = "pack my box with five dozen liquor jugs, and how vexingly quick daft zebras jump! " * 200
 
 
@@ -19,6 +23,13 @@ class Evaluation(ReportTest):
         folder = self.folder / name
         folder.mkdir()
         (folder / "b.txt").write_text(text)
+        return folder
+
+    def prepared(self, name, text, *flags):
+        """A folder of tokens."""
+        folder, text = self.folder / name, self.folder_with(f"text-{name}", text)
+        subprocess.run([*PREPARE, "--input", text, "--output", folder, *flags], capture_output=True, check=True,
+                       env=self.environment(0, 1))
         return folder
 
     def start_long(self, *flags):
@@ -43,6 +54,29 @@ class Evaluation(ReportTest):
         self.assert_same_bits(plain, watched, 5)
         self.assertEqual(list(self.evaluations(watched)), [2, 4, 5])
         self.assertRegex(out, r"\neval after step 5 \| loss \d\.\d{4} \| 8192 targets in \d+\.\d\d s\n")
+
+    def test_a_val_part_of_the_data_is_evaluated_unless_a_flag_says_otherwise(self):
+        self.data = self.prepared("tokens", OTHER.replace("! ", "!\n") * 20, "--val", "20%")
+        losses = {}
+        for name, more in (("default", ()), ("named", ("--eval-data", self.data)), ("each", ("--eval-every", 1)),
+                           ("none", ("--eval-data", "none"))):
+            said, _ = self.train(*SMALL, "--steps", 2, *more, "--out", self.folder / name)
+            losses[name] = self.evaluations(self.folder / name)
+            if name == "default":
+                self.assertRegex(said, r"(?m)^ *eval-data +\S+/tokens +default: the val part of --data; --eval-data none leaves it out$")
+        self.assertEqual(list(losses["default"]), [2])
+        self.assertEqual(losses["named"], losses["default"])
+        self.assertEqual(list(losses["each"]), [1, 2])
+        self.assertEqual(losses["none"], {})
+        self.assert_same_bits(self.folder / "none", self.folder / "each", 2)
+
+    def test_a_val_part_of_less_than_a_sequence_is_left_out_and_named(self):
+        self.data = self.prepared("tokens", '{"text": "abc"}\n' * 200, "--val", "2%", "--format", "jsonl")
+        said, _ = self.train(*SMALL, "--steps", 2)
+        self.assertRegex(said, r"(?m)^ *eval-data +none +default: the val part of \S+/tokens holds \d+ tokens; one sequence needs 33$")
+        self.assertEqual(self.evaluations(), {})
+        _, err = self.train(*SMALL, "--steps", 2, "--eval-every", 1, "--out", self.folder / "other", code=78)
+        self.assertIn('--eval-every: is "1"; it needs --eval-data, or a val part of --data (`trainer prepare --val 1%`)', self.cause(err))
 
     def test_it_is_the_loss_that_training_there_begins_with(self):
         first, there = self.folder / "first", self.folder / "there"
@@ -94,6 +128,8 @@ class Evaluation(ReportTest):
         few = self.folder_with("few", "abc")
         for flags, code, cause in (
             (("--eval-every", 2), 78, '--eval-every: is "2"; it needs --eval-data'),
+            (("--eval-data", "none", "--eval-every", 2), 78, '--eval-every: is "2"; it needs --eval-data'),
+            (("--eval-data", "none", "--eval-data", self.other), 78, '--eval-data: is "none"; it must stand alone'),
             (("--eval-data", self.other, "--eval-batches", 0), 78,
              '--eval-batches: is "0"; it must be a whole number from 1'),
             (("--eval-data", self.folder / "nowhere"), 65, f"--eval-data {self.folder}/nowhere: does not exist"),

@@ -110,7 +110,8 @@ void Gpt2Workload::check_against_init(FlagReader& reader) const {
 }
 
 OpenedData Gpt2Workload::open_data(const DataPaths& data) {
-  auto source = TokenSource::open(data.paths, data.flag);
+  auto source =
+      TokenSource::open(data.paths, data.flag, data.is_eval ? TokenPart::val : TokenPart::train);
   if (!source) return {.source = {}, .failure = bad_data(source.error())};
   const std::string name = data.flag + " " + data.paths.front();
   auto failure = data.is_eval ? check_eval(*source, name) : settle(*source);
@@ -122,6 +123,19 @@ OpenedData Gpt2Workload::open_data(const DataPaths& data) {
   source->require_ids_below(says_vocabulary ? source->vocabulary() : config_.vocabulary);
   return {.source = std::make_unique<TokenSamples>(std::move(*source), config_.context,
                                                    training_.ignored_token)};
+}
+
+HeldOut Gpt2Workload::held_out(const std::vector<std::string>& data) const {
+  HeldOut found;
+  std::int64_t tokens = 0;
+  for (const auto& path : data) {
+    const auto of_path = held_out_tokens(path);
+    if (of_path > 0) found.paths.push_back(path);
+    tokens += of_path;
+  }
+  if (found.paths.empty() || tokens > config_.context) return found;
+  return {.why_not = "the val part of " + found.paths.front() + " holds " + grouped(tokens) +
+                     " tokens; one sequence needs " + grouped(config_.context + 1)};
 }
 
 /// What is trained on completes the model.
