@@ -14,6 +14,7 @@
 #include "trainer/train/replicas.h"
 #include "trainer/train/zero/zero.h"
 #include "trainer/workload/autocast.h"
+#include "trainer/workload/initial_tensor.h"
 
 namespace tj::trainer {
 namespace {

@@ -230,13 +230,13 @@ class Loop {
     wait_until_copied();
     outcome_ = learner_.update(lr_, weight_of_step);
     weight_ = static_cast<double>(weight_of_step);
-    const auto sent = comm_.volume();
-    step_volume_ = {.elements_sent = sent.elements_sent - sent_before.elements_sent,
-                    .bytes_sent = sent.bytes_sent - sent_before.bytes_sent};
     if (std::isfinite(outcome_.loss)) loss_ = outcome_.loss;
     next_sample_ += plan_.batch_size;
     ++step_;
     if (outcome_.is_applied) learner_.end_step(step_);
+    const auto sent = comm_.volume();
+    step_volume_ = {.elements_sent = sent.elements_sent - sent_before.elements_sent,
+                    .bytes_sent = sent.bytes_sent - sent_before.bytes_sent};
     clock_.step_done(step_);
     waited_seconds_ = clock_.seen().collective_seconds - waited_before;
     return StepEnd::done;
