@@ -16,7 +16,7 @@ struct RunState {
   double lr = 0;
   double gradient_norm = 0;
   double step_seconds = 0;
-  std::optional<double> exposed_seconds = {};  // where there are several ranks
+  std::optional<double> exposed_seconds = {};  // of waiting for other ranks, once there is a step
   std::vector<MetricValue> metrics = {};       // of the last step
   std::string unit = "samples";                // what the next two count
   std::optional<double> units_per_second;

@@ -32,7 +32,7 @@ TEST(MetricsPage, numbers_keep_all_their_digits) {
   EXPECT_THAT(page, HasSubstr("\ntrainer_goodput_seconds_total{kind=\"lost\"} 12.5\n"));
 }
 
-TEST(MetricsPage, the_wait_for_other_ranks_is_there_where_there_are_any) {
+TEST(MetricsPage, the_wait_for_other_ranks_is_there_once_there_is_a_step) {
   RunState state;
   EXPECT_THAT(metrics_page(state), Not(HasSubstr("trainer_exposed_communication_seconds")));
   state.exposed_seconds = 0.25;
