@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,11 @@ inline constexpr const char* kOptimizerStem = "optimizer";
 inline constexpr const char* kEmaStem = "ema";
 inline constexpr const char* kTrainingStem = "training";  // tensors that only the training needs
 inline constexpr const char* kMemoryStem = "memory";      // what passes have left for later steps
+// Of ways to synchronise whose ranks differ, or that hold something back between two steps:
+inline constexpr const char* kSyncStem = "sync";    // the same on all ranks
+inline constexpr const char* kRanksStem = "ranks";  // the moments of each rank
+inline constexpr const char* kRoundStem = "round";  // the weights of each rank, between two syncs
+using GroupStems = std::set<std::string>;
 inline constexpr const char* kConfigFile = "config.json";
 inline constexpr const char* kManifestFile = "manifest.json";
 

@@ -16,6 +16,7 @@ Error unusable(const std::string& message) {
 /// The key of the number of tokens, frames or rows names what it counts.
 const std::string kDataPrefix = "data_";
 constexpr const char* kDigestKey = "data_digest";
+constexpr const char* kSyncKey = "sync";           // missing: in each step
 constexpr const char* kMemoryKey = "memory_rows";  // 0 where it is missing
 
 Result<DataMark> data_mark_of(const json& document) {
@@ -32,6 +33,16 @@ Result<DataMark> data_mark_of(const json& document) {
   return mark;
 }
 }  // namespace
+
+bool Manifest::has_group(std::string_view stem) const {
+  constexpr std::string_view kEnd = ".safetensors";
+  for (const auto& [name, digest] : files) {
+    if (!name.starts_with(stem) || !name.ends_with(kEnd)) continue;
+    const char next = name[stem.size()];
+    if (next == '.' || next == '-') return true;  // the only file, or one of several
+  }
+  return false;
+}
 
 std::string manifest_text(const Manifest& manifest) {
   json model = json::object();
@@ -55,6 +66,8 @@ std::string manifest_text(const Manifest& manifest) {
       {"files", json::object()}};
   if (!manifest.data.digest.empty()) document[kDigestKey] = manifest.data.digest;
   if (manifest.memory_rows > 0) document[kMemoryKey] = manifest.memory_rows;
+  if (manifest.sync != SyncMark())
+    document[kSyncKey] = {{"kind", manifest.sync.kind}, {"ranks", manifest.sync.ranks}};
   for (const auto& [name, digest] : manifest.files) {
     document["files"][name] = {{"bytes", digest.bytes}, {"sha256", digest.sha256}};
   }
@@ -90,6 +103,11 @@ Result<Manifest> manifest_from(std::string_view text) {
                          .threads = integer_of<int>(numerics.at("threads")),
                          .has_averages = numerics.at("has_averages").get<bool>()};
     if (document.contains(kMemoryKey)) manifest.memory_rows = integer_of(document.at(kMemoryKey));
+    if (document.contains(kSyncKey)) {
+      const auto& sync = document.at(kSyncKey);
+      manifest.sync = {.kind = sync.at("kind").get<std::string>(),
+                       .ranks = integer_of<int>(sync.at("ranks"))};
+    }
     for (const auto& [name, digest] : document.at("files").items()) {
       manifest.files[name] = {.bytes = integer_of(digest.at("bytes")),
                               .sha256 = digest.at("sha256").get<std::string>()};

@@ -25,6 +25,13 @@ struct Numerics {
   bool operator==(const Numerics&) const = default;
 };
 
+/// How ranks became the same, where it is not in each step: what of its files is of use then.
+struct SyncMark {
+  std::string kind = "step";
+  int ranks = 0;  // 0: it does not matter how many
+  bool operator==(const SyncMark&) const = default;
+};
+
 struct Manifest {
   std::int64_t step = 0;             // finished optimizer steps
   std::int64_t next_sample = 0;      // global number of the first sample not yet trained on
@@ -36,7 +43,10 @@ struct Manifest {
   ModelShape model;
   Numerics numerics;
   std::int64_t memory_rows = 0;  // ever written into the model's memory
+  SyncMark sync;
   std::map<std::string, FileDigest> files;
+  /// Whether some of the files are of this group of tensors.
+  bool has_group(std::string_view stem) const;
   bool operator==(const Manifest&) const = default;
 };
 

@@ -211,6 +211,38 @@ void append_tensors(std::vector<NamedTensor>& list, const std::vector<std::strin
                     .shape = tensors[index].sizes().vec()});
 }
 
+void append_own(std::vector<NamedTensor>& list, const std::vector<std::string>& names,
+                const std::vector<at::Tensor>& tensors, const std::string& prefix,
+                const Communicator& communicator) {
+  const int ranks = communicator.world_size();
+  for (std::size_t index = 0; index < names.size(); ++index) {
+    const auto elements = tensors[index].numel();
+    NamedTensor named{.name = prefix + names[index],
+                      .tensor = tensors[index].detach().view({-1}),
+                      .shape = {ranks * elements}};
+    for (int rank = 0; rank < ranks; ++rank)
+      named.parts.push_back({.begin = rank * elements, .end = (rank + 1) * elements});
+    list.push_back(std::move(named));
+  }
+}
+
+void append_of_first(std::vector<NamedTensor>& list, const std::vector<std::string>& names,
+                     const std::vector<at::Tensor>& tensors, const std::string& prefix,
+                     const Communicator& communicator) {
+  const auto ranks = static_cast<std::size_t>(communicator.world_size());
+  for (std::size_t index = 0; index < names.size(); ++index) {
+    const auto& own = tensors[index];
+    NamedTensor named{.name = prefix + names[index],
+                      .tensor = {},
+                      .shape = own.sizes().vec(),
+                      .parts = std::vector<ElementRange>(ranks),
+                      .whole = own};
+    named.parts[0] = {.begin = 0, .end = own.numel()};
+    if (communicator.rank() == 0) named.tensor = own.detach().view({-1});
+    list.push_back(std::move(named));
+  }
+}
+
 std::vector<StateGroup> state_groups(const StateTensors& state, Communicator& communicator,
                                      bool all_write, DeviceToHost* copies) {
   const bool is_sharded = !state.optimizer.empty() && !state.optimizer.front().parts.empty();
@@ -220,9 +252,19 @@ std::vector<StateGroup> state_groups(const StateTensors& state, Communicator& co
           ? group_in_slices(kOptimizerStem, state.optimizer, communicator.rank(), copies)
           : group_of(kOptimizerStem, state.optimizer, communicator, copies)};
   const std::pair<const char*, const std::vector<NamedTensor>*> others[] = {
-      {kEmaStem, &state.ema}, {kTrainingStem, &state.training}, {kMemoryStem, &state.memory}};
+      {kEmaStem, &state.ema},
+      {kTrainingStem, &state.training},
+      {kMemoryStem, &state.memory},
+      {kSyncStem, &state.sync}};
   for (const auto& [stem, tensors] : others)
     if (!tensors->empty()) groups.push_back(group_of(stem, *tensors, communicator, copies));
+  const std::pair<const char*, const std::vector<NamedTensor>*> of_ranks[] = {
+      {kRanksStem, &state.ranks}, {kRoundStem, &state.round}};
+  for (const auto& [stem, tensors] : of_ranks) {
+    if (tensors->empty()) continue;
+    groups.push_back(all_write ? group_in_slices(stem, *tensors, communicator.rank(), copies)
+                               : group_of(stem, *tensors, communicator, copies));
+  }
   return groups;
 }
 

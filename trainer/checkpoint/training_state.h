@@ -34,7 +34,19 @@ struct StateTensors {
   std::vector<NamedTensor> ema;        // with the names of the model; empty: none is kept
   std::vector<NamedTensor> training;   // weights and buffers that only the training needs
   std::vector<NamedTensor> memory;     // of bytes, whole on all ranks; at most one
+  std::vector<NamedTensor> sync;       // what a way to synchronise holds back, on all ranks
+  std::vector<NamedTensor> ranks;      // where they differ: the moments of each rank
+  std::vector<NamedTensor> round;      // and its weights
 };
+
+/// "exp_avg.NAME": what of each rank is whole and its own, as one tensor of all ranks.
+void append_own(std::vector<NamedTensor>& list, const std::vector<std::string>& names,
+                const std::vector<at::Tensor>& tensors, const std::string& prefix,
+                const Communicator& communicator);
+/// Of tensors that each rank has and that may differ: those of rank 0.
+void append_of_first(std::vector<NamedTensor>& list, const std::vector<std::string>& names,
+                     const std::vector<at::Tensor>& tensors, const std::string& prefix,
+                     const Communicator& communicator);
 
 /// Appends all of `tensors` under `prefix` + name; both lists are in the same order.
 void append_tensors(std::vector<NamedTensor>& list, const std::vector<std::string>& names,

@@ -20,7 +20,6 @@
 namespace tj::trainer {
 namespace {
 
-constexpr std::int64_t kFirstBucketBytes = 1 << 20;  // as PyTorch's DistributedDataParallel
 constexpr int kExchangeTag = 1;
 constexpr int kFirstCollectiveTag = 2;  // of all_gather and reduce_scatter, which overlap
 constexpr std::int64_t kCollectiveTags = 1 << 16;
@@ -68,17 +67,7 @@ class C10dCommunicator final : public Communicator {
  public:
   C10dCommunicator(const c10::intrusive_ptr<c10d::Store>& store, Peers peers,
                    const C10dOptions& options)
-      : options_(options), peers_(std::move(peers)) {
-    auto gloo_options = c10d::ProcessGroupGloo::Options::create(kCollectiveTimeout);
-    for (const auto& interface : options.interfaces) {
-      gloo_options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(interface));
-    }
-    if (gloo_options->devices.empty()) {
-      gloo_options->devices.push_back(
-          c10d::ProcessGroupGloo::createDeviceForHostname(options.address));
-    }
-    gloo_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store, options.rank, options.world_size,
-                                                        gloo_options);
+      : options_(options), peers_(std::move(peers)), store_(store), gloo_(open_gloo(store)) {
     group_ = c10::make_intrusive<c10d::ProcessGroup>(store, options.rank, options.world_size);
     group_->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, gloo_);
     group_->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
@@ -95,6 +84,12 @@ class C10dCommunicator final : public Communicator {
     std::vector<at::Tensor> tensors{tensor};
     const auto timed = options_.clock->collective("all-reduce");
     wait([&] { return backend_of(tensor).allreduce(tensors, c10d::AllreduceOptions()); });
+  }
+
+  std::unique_ptr<Pending> begin_all_reduce_sum(at::Tensor& tensor) override {
+    count(tensor.numel(), tensor.element_size(), 2);
+    std::vector<at::Tensor> tensors{tensor};
+    return pending("all-reduce", {started([&] { return beside(tensor).allreduce(tensors); })});
   }
 
   void broadcast(at::Tensor& tensor, int root) override {
@@ -251,6 +246,31 @@ class C10dCommunicator final : public Communicator {
     volume_.bytes_sent += sent * bytes_each;
   }
 
+  /// Connections of its own to all other ranks.
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> open_gloo(
+      const c10::intrusive_ptr<c10d::Store>& store) const {
+    auto gloo_options = c10d::ProcessGroupGloo::Options::create(kCollectiveTimeout);
+    for (const auto& interface : options_.interfaces) {
+      gloo_options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(interface));
+    }
+    if (gloo_options->devices.empty()) {
+      gloo_options->devices.push_back(
+          c10d::ProcessGroupGloo::createDeviceForHostname(options_.address));
+    }
+    return c10::make_intrusive<c10d::ProcessGroupGloo>(store, options_.rank, options_.world_size,
+                                                       gloo_options);
+  }
+
+  /// What is large goes beside the rest: a small message would stand behind what of it waits in the
+  /// same connection, on a slow wire for seconds.
+  c10d::Backend& beside(const at::Tensor& tensor) {
+    if (tensor.is_cuda()) return *nccl_;
+    if (!gloo_beside_) {
+      gloo_beside_ = open_gloo(c10::make_intrusive<c10d::PrefixStore>("beside", store_));
+    }
+    return *gloo_beside_;
+  }
+
   void open_nccl(const c10::intrusive_ptr<c10d::Store>& store) {
     // Its keys in the store are not those of Gloo.
     nccl_store_ = c10::make_intrusive<c10d::PrefixStore>("nccl", store);
@@ -303,7 +323,9 @@ class C10dCommunicator final : public Communicator {
 
   C10dOptions options_;
   Peers peers_;
+  c10::intrusive_ptr<c10d::Store> store_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_beside_;  // null until it is needed
   c10::intrusive_ptr<c10d::Store> nccl_store_;
   c10::intrusive_ptr<c10d::Backend> nccl_;  // null without a GPU
   c10::intrusive_ptr<c10d::ProcessGroup> group_;

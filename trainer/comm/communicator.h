@@ -51,6 +51,9 @@ class Communicator {
   virtual std::string named(int rank) const = 0;
   /// Collectives: every rank calls them in the same order. PeerLostError when a rank went away.
   virtual void all_reduce_sum(at::Tensor& tensor) = 0;
+  /// Begins one that goes on beside the computing and all other collectives, which it does not hold
+  /// up: for large tensors.
+  virtual std::unique_ptr<Pending> begin_all_reduce_sum(at::Tensor& tensor) = 0;
   virtual void broadcast(at::Tensor& tensor, int root) = 0;
   /// Sends `out` to `peer`, and fills `in` with what `peer` sends in its call with this rank.
   virtual void exchange(const at::Tensor& out, at::Tensor& in, int peer) = 0;

@@ -6,6 +6,8 @@
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <chrono>
+
 namespace tj::trainer {
 namespace {
 using torch::autograd::variable_list;
@@ -17,8 +19,9 @@ struct GradientWatch::State {
 
   void note() {
     clock.gradient_made();
-    if (++made == accumulators.size() && reduces)
-      waiting.reset(new PhaseClock::Scope(clock.collective("all-reduce of gradients")));
+    if (++made != accumulators.size()) return;
+    last_made_at = std::chrono::steady_clock::now();
+    if (reduces) waiting.reset(new PhaseClock::Scope(clock.collective("all-reduce of gradients")));
   }
 
   PhaseClock& clock;
@@ -26,6 +29,8 @@ struct GradientWatch::State {
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulators;
   std::size_t made = 0;  // in this pass
   bool reduces = false;
+  std::chrono::steady_clock::time_point begun_at;  // the pass
+  std::chrono::steady_clock::time_point last_made_at;
   std::unique_ptr<PhaseClock::Scope> waiting;
 };
 
@@ -47,6 +52,13 @@ GradientWatch::~GradientWatch() = default;
 GradientWatch::Pass::Pass(GradientWatch& watch, bool reduces) : watch_(watch) {
   watch_.state_->made = 0;
   watch_.state_->reduces = reduces;
+  watch_.state_->begun_at = std::chrono::steady_clock::now();
+}
+
+double GradientWatch::Pass::seconds_to_last_gradient() const {
+  const auto& state = *watch_.state_;
+  if (state.made < state.accumulators.size()) return 0;
+  return std::chrono::duration<double>(state.last_made_at - state.begun_at).count();
 }
 
 GradientWatch::Pass::~Pass() { watch_.state_->waiting.reset(); }

@@ -27,6 +27,8 @@ class GradientWatch {
     ~Pass();
     Pass(const Pass&) = delete;
     Pass& operator=(const Pass&) = delete;
+    /// From its beginning until the last gradient was made; 0: one is not made yet.
+    double seconds_to_last_gradient() const;
 
    private:
     GradientWatch& watch_;

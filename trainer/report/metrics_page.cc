@@ -67,6 +67,9 @@ std::string metrics_page(const RunState& state) {
              if_stepped(state.gradient_norm));
   page.gauge("trainer_step_seconds", "Seconds that the last step took.",
              if_stepped(state.step_seconds));
+  page.gauge("trainer_exposed_communication_seconds",
+             "Seconds of the last step in which rank 0 waited for other ranks.",
+             state.exposed_seconds);
   for (const auto& metric : state.metrics)
     page.gauge("trainer_" + metric.name,
                (metric.label + " of the last step, of all ranks.").c_str(), metric.value);

@@ -16,8 +16,9 @@ struct RunState {
   double lr = 0;
   double gradient_norm = 0;
   double step_seconds = 0;
-  std::vector<MetricValue> metrics = {};  // of the last step
-  std::string unit = "samples";           // what the next two count
+  std::optional<double> exposed_seconds = {};  // of waiting for other ranks, once there is a step
+  std::vector<MetricValue> metrics = {};       // of the last step
+  std::string unit = "samples";                // what the next two count
   std::optional<double> units_per_second;
   double units = 0;   // trained on by this process' run, of all ranks
   Spending spending;  // of all attempts

@@ -9,7 +9,8 @@
 namespace tj::trainer {
 namespace {
 constexpr int kBarCellsMax = 40;
-constexpr int kBarCellsMin = 10;  // a narrower one says nothing
+constexpr int kBarCellsMin = 10;       // a narrower one says nothing
+constexpr double kMilliseconds = 1e3;  // in a second
 constexpr double kSecondsShownMax = 100.0 * 365 * 86'400;
 
 /// " | PSNR 18.50 dB", for each; `after_label`: what stands between the label and the number.
@@ -76,6 +77,8 @@ std::string step_json(const StepReport& report) {
                                      {"gradient_norm", report.gradient_norm},
                                      {speed_name(report.unit), units_per_second(report)},
                                      {"seconds", report.seconds}};
+  if (report.exposed_seconds)
+    document["exposed_communication_ms"] = *report.exposed_seconds * kMilliseconds;
   add_metrics(document, "", report.metrics);
   if (report.mfu) document["mfu"] = *report.mfu;
   return document.dump();

@@ -30,10 +30,11 @@ struct StepReport {
   double lr = 0;
   double gradient_norm = 0;  // before clipping
   double seconds = 0;
-  Unit unit = {};                     // what the speed counts
-  std::int64_t units = 0;             // of the step, of all ranks
-  std::optional<double> mfu;          // 0 to 1
-  std::optional<double> eta_seconds;  // until the last step
+  std::optional<double> exposed_seconds = {};  // of waiting for other ranks, where there are any
+  Unit unit = {};                              // what the speed counts
+  std::int64_t units = 0;                      // of the step, of all ranks
+  std::optional<double> mfu;                   // 0 to 1
+  std::optional<double> eta_seconds;           // until the last step
 };
 
 double units_per_second(const StepReport& report);

@@ -280,6 +280,7 @@ class Reporter::Impl {
     state_.lr = report.lr;
     state_.gradient_norm = report.gradient_norm;
     state_.step_seconds = report.seconds;
+    state_.exposed_seconds = report.exposed_seconds.value_or(0);
     state_.units += static_cast<double>(report.units);
   }
 

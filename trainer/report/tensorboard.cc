@@ -44,6 +44,8 @@ void TensorBoard::step(const StepReport& report, const Spending& spending) {
                                   {"train/gradient_norm", report.gradient_norm},
                                   {speed, units_per_second(report)},
                                   {"speed/step_seconds", report.seconds}};
+  if (report.exposed_seconds)
+    values.push_back({"speed/exposed_communication_ms", *report.exposed_seconds * 1e3});
   if (report.mfu) values.push_back({"speed/mfu", *report.mfu});
   const auto tags_of_metrics = metric_tags("train/", report.metrics);
   for (std::size_t i = 0; i < report.metrics.size(); ++i)

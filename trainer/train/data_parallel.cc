@@ -5,93 +5,19 @@
 #include <algorithm>
 
 #include "trainer/comm/gradient_watch.h"
-#include "trainer/train/adamw.h"
+#include "trainer/process/lines.h"
+#include "trainer/train/bucket_plan.h"
 #include "trainer/train/gradients.h"
+#include "trainer/train/late_replicas.h"
+#include "trainer/train/local_replicas.h"
+#include "trainer/train/reduce_probe.h"
+#include "trainer/train/replicas.h"
 #include "trainer/train/zero/zero.h"
 #include "trainer/workload/autocast.h"
 #include "trainer/workload/initial_tensor.h"
 
 namespace tj::trainer {
 namespace {
-
-std::vector<UpdateRule> rules_of(const TrainPlan& plan, const Workload& workload) {
-  auto rules = update_rules_of(plan, workload);
-  TORCH_CHECK(rules, "a plan is made with groups that match");
-  return std::move(*rules);
-}
-
-bool are_finite(const std::vector<at::Tensor>& tensors) {
-  return std::ranges::all_of(tensors, [](const at::Tensor& tensor) {
-    return at::isfinite(tensor.detach()).all().item<bool>();
-  });
-}
-
-/// Each rank has everything; the gradients differ until they are summed.
-class Replicas : public DataParallel {
- public:
-  Replicas(const TrainPlan& plan, const Workload& workload) : plan_(plan) {
-    const auto tensors = workload.tensors();
-    const auto rules = rules_of(plan, workload);
-    for (std::size_t index = 0; index < tensors.size(); ++index) {
-      if (tensors[index].kind != TensorKind::trained) continue;
-      names_.push_back(tensors[index].name);
-      rules_.push_back(rules[index]);
-    }
-  }
-
-  void adopt(const std::vector<at::Tensor>& trained) override {
-    parameters_ = trained;
-    optimizer_ = std::make_unique<AdamW>(parameters_, rules_);
-    if (plan_.ema_decay == 0) return;
-    for (const auto& parameter : parameters_) averages_.push_back(parameter.detach().clone());
-  }
-
-  at::Tensor unscale(double scale) override { return unscale_gradients(gradients(), scale); }
-
-  void update(double lr, const at::Tensor& skip) override { optimizer_->step(lr, skip); }
-
-  void move_averages() override {
-    if (!averages_.empty()) update_averages(averages_, parameters_, plan_.ema_decay);
-  }
-
-  bool is_finite_here() const override { return are_finite(parameters_); }
-
-  StateTensors state() const override {
-    StateTensors state;
-    append_tensors(state.model, names_, parameters_);
-    append_tensors(state.optimizer, names_, optimizer_->first_moments(), "exp_avg.");
-    append_tensors(state.optimizer, names_, optimizer_->second_moments(), "exp_avg_sq.");
-    if (plan_.ema_decay > 0) append_tensors(state.ema, names_, averages_);
-    return state;
-  }
-
-  std::int64_t optimizer_steps() const override { return optimizer_->step_count(); }
-  void set_optimizer_steps(std::int64_t steps) override { optimizer_->set_step_count(steps); }
-
-  std::int64_t held_bytes() const override {
-    auto all = gradients();
-    for (const auto* const list :
-         {&parameters_, &optimizer_->first_moments(), &optimizer_->second_moments(), &averages_})
-      all.insert(all.end(), list->begin(), list->end());
-    return distinct_bytes(all);
-  }
-
- protected:
-  std::vector<at::Tensor> gradients() const {
-    std::vector<at::Tensor> all;
-    for (const auto& parameter : parameters_) all.push_back(parameter.grad());
-    return all;
-  }
-
-  const TrainPlan& plan_;
-  std::vector<std::string> names_;
-  std::vector<at::Tensor> parameters_;
-
- private:
-  std::vector<UpdateRule> rules_;
-  std::unique_ptr<AdamW> optimizer_;
-  std::vector<at::Tensor> averages_;
-};
 
 /// Gradients are all-reduced bucket by bucket, as backward makes them.
 class OverlappedReplicas final : public Replicas {
@@ -103,9 +29,10 @@ class OverlappedReplicas final : public Replicas {
         clock_(clock),
         leaves_unused_(workload.may_leave_tensors_unused()) {}
 
-  void begin() override {
+  void begin(const GroupStems&) override {
     if (comm_.world_size() > 1) watch_.emplace(parameters_, clock_);
-    sync_ = comm_.synchronise(parameters_, names_, {.leaves_unused = leaves_unused_});
+    const auto chosen = plan_.sync.bucket_bytes;
+    reduce_in_buckets_of(chosen > 0 ? chosen : kGradientBucketBytes);
   }
 
   void begin_pass(bool is_last) override {
@@ -122,6 +49,7 @@ class OverlappedReplicas final : public Replicas {
       std::optional<GradientWatch::Pass> watched;
       if (watch_) watched.emplace(*watch_, is_last);
       scaled.backward();
+      if (watched && is_last) backward_seconds_ = watched->seconds_to_last_gradient();
     } catch (const std::exception& failure) {
       comm_.check_peers(failure);
       throw;
@@ -129,29 +57,56 @@ class OverlappedReplicas final : public Replicas {
   }
 
   void finish_gradients() override {
-    if (!leaves_unused_) return;
-    for (const auto& parameter : parameters_)
-      if (!parameter.grad().defined()) parameter.mutable_grad() = torch::zeros_like(parameter);
+    if (leaves_unused_) complete_gradients();
   }
 
   at::Tensor clip(double norm_max) override { return clip_gradients(gradients(), norm_max); }
 
   void clear() override {
     if (comm_.world_size() == 1) {
-      // The next backward then puts its results there, instead of adding them to zeros.
-      for (const auto& parameter : parameters_) parameter.mutable_grad().reset();
+      drop_gradients();
     } else {
       // In place: the gradients are windows on the buckets of the Reducer.
       at::_foreach_zero_(gradients());
     }
   }
 
+  void end_step(std::int64_t) override {
+    const bool is_to_choose = plan_.sync.bucket_bytes == 0 && comm_.world_size() > 1;
+    if (is_to_choose && ++steps_done_ == kStepsToLookAt) choose_buckets();
+  }
+
  private:
+  /// The first step warms up, and shows the Reducer the order of the gradients.
+  static constexpr int kStepsToLookAt = 3;
+
+  void reduce_in_buckets_of(std::int64_t bytes) {
+    sync_ = comm_.synchronise(parameters_, names_,
+                              {.leaves_unused = leaves_unused_, .bucket_bytes = bytes});
+  }
+
+  /// The order in which backward makes them is that of the layers, last to first.
+  void choose_buckets() {
+    std::vector<std::int64_t> tensor_bytes;
+    for (const auto& parameter : parameters_)
+      tensor_bytes.push_back(static_cast<std::int64_t>(parameter.nbytes()));
+    std::ranges::reverse(tensor_bytes);
+    const auto profile = probe_reduction(comm_, backward_seconds_);
+    const auto bytes = best_bucket_bytes(profile, tensor_bytes);
+    if (comm_.rank() == 0) say(bucket_line(profile, tensor_bytes, bytes));
+    if (bytes == kGradientBucketBytes) return;
+    sync_ = nullptr;
+    drop_gradients();  // windows on the buckets that go
+    reduce_in_buckets_of(bytes);
+  }
+
   Communicator& comm_;
   PhaseClock& clock_;
   bool leaves_unused_;
   std::optional<GradientWatch> watch_;  // where there are ranks to wait for
   std::unique_ptr<GradientSync> sync_;
+  double backward_seconds_ = 0;  // of the last pass that reduced, without the waits
+  int steps_done_ = 0;
 };
 
 /// Gradients are summed in an order that does not depend on the number of ranks.
@@ -160,11 +115,9 @@ class TreeReplicas final : public Replicas {
   TreeReplicas(const TrainPlan& plan, const Workload& workload, Communicator& communicator)
       : Replicas(plan, workload), comm_(communicator) {}
 
-  void begin() override { tree_.emplace(parameters_); }
+  void begin(const GroupStems&) override { tree_.emplace(parameters_); }
   void begin_pass(bool) override {}
-  void backward(const at::Tensor& loss, double factor, bool) override {
-    if (loss.requires_grad()) (loss * factor).backward();
-  }
+  void backward(const at::Tensor& loss, double factor, bool) override { accumulate(loss, factor); }
   LogicalShardTree* tree() override { return &*tree_; }
   void finish_gradients() override { tree_->sum(comm_); }
   at::Tensor clip(double norm_max) override {
@@ -209,7 +162,7 @@ class ShardedReplicas final : public DataParallel {
             .hooks = &zero_};
   }
   void adopt(const std::vector<at::Tensor>& trained) override { parameters_ = trained; }
-  void begin() override { zero_.begin(); }
+  void begin(const GroupStems&) override { zero_.begin(); }
   void begin_pass(bool is_last) override { zero_.begin_pass(is_last); }
   void backward(const at::Tensor& loss, double factor, bool) override {
     if (loss.requires_grad()) (loss * factor).backward();
@@ -244,6 +197,12 @@ std::unique_ptr<DataParallel> make_data_parallel(const TrainPlan& plan, const Wo
                                                  Communicator& communicator, PhaseClock& clock) {
   if (plan.zero.stage > 0) return std::make_unique<ShardedReplicas>(plan, workload, communicator);
   if (plan.logical_shards > 0) return std::make_unique<TreeReplicas>(plan, workload, communicator);
+  switch (plan.sync.kind) {
+    case SyncKind::step: break;
+    case SyncKind::late: return std::make_unique<LateReplicas>(plan, workload, communicator, clock);
+    case SyncKind::local:
+    case SyncKind::diloco: return std::make_unique<LocalReplicas>(plan, workload, communicator);
+  }
   return std::make_unique<OverlappedReplicas>(plan, workload, communicator, clock);
 }
 

@@ -1,12 +1,14 @@
 // Where the weights, gradients and moments of a run live, and how they become the same on all
-// ranks. Three ways: replicas whose gradients are all-reduced while backward runs, replicas whose
-// gradients are summed along a tree of logical shards, and ZeRO. Includes torch.
+// ranks: replicas whose gradients are all-reduced while backward runs, one step late
+// (late_replicas.h) or along a tree of logical shards, replicas that train apart for some steps
+// (local_replicas.h), and ZeRO. Includes torch.
 #pragma once
 #include <ATen/core/Tensor.h>
 
 #include <memory>
 #include <vector>
 
+#include "trainer/checkpoint/folder.h"
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/train/logical_shard_tree.h"
@@ -24,8 +26,9 @@ class DataParallel {
   virtual ModelKeeper keeper() { return {}; }
   /// The model's trained tensors, in order.
   virtual void adopt(const std::vector<at::Tensor>& trained) = 0;
-  /// Once the state is what training begins with, the same on all ranks.
-  virtual void begin() = 0;
+  /// Once the state is what training begins with. `read`: the groups of state() that a checkpoint
+  /// has filled; empty: none, and those of all ranks are the same.
+  virtual void begin(const GroupStems& read) = 0;
 
   /// Before each forward. The gradients of the last pass of an optimizer step complete the sum.
   virtual void begin_pass(bool is_last) = 0;
@@ -52,6 +55,12 @@ class DataParallel {
   virtual void move_averages() = 0;
   /// After an update or what came instead of it: gradients begin again.
   virtual void clear() = 0;
+  /// Last, after a step whose update was not skipped: `step` of the run are done.
+  virtual void end_step(std::int64_t step) { (void)step; }
+
+  /// Collective, before a save: state() is at rest from here to the next update. The groups that
+  /// need not be saved, as others hold the same.
+  virtual GroupStems prepare_save() { return {}; }
 
   /// Whether the weights that this rank holds between two steps are finite.
   virtual bool is_finite_here() const = 0;

@@ -67,6 +67,17 @@ constexpr Flag kFlags[] = {
      .help = "at stage 3: nothing is gathered ahead beyond so many elements (1000000000)"},
     {.name = "--zero-reuse",
      .help = "at stage 3: weights stay that are needed again within so many elements (0)"},
+    {.name = "--sync",
+     .help =
+         "when ranks become the same: step: in each step; late: gradients are applied one step "
+         "late; local: weights are averaged each few steps; diloco: moved by an outer optimizer "
+         "each few steps (step)"},
+    {.name = "--sync-every", .help = "steps between two of them: local (50) and diloco (100)"},
+    {.name = "--outer-lr", .help = "of diloco's outer optimizer (0.7)"},
+    {.name = "--outer-momentum", .help = "Nesterov's, of diloco's outer optimizer (0.9)"},
+    {.name = "--bucket-mib",
+     .help = "size in which gradients are reduced while backward runs; auto: by what the first "
+             "steps show of wire and backward (25)"},
     {.name = "--deterministic",
      .help = "the same bits on 1, 2, 4... ranks and with any accumulation",
      .is_switch = true},

@@ -95,10 +95,10 @@ ModelKeeper Learner::keeper() {
   return keeper;
 }
 
-void Learner::begin() {
+void Learner::begin(const GroupStems& read) {
   const at::NoGradGuard no_gradients;
   for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(settled_buffers_[i]);
-  parallel_->begin();
+  parallel_->begin(read);
 }
 
 void Learner::pass(const Batch& batch, std::int64_t first_sample, std::int64_t weight_of_step) {

@@ -40,8 +40,9 @@ class Learner {
           PhaseClock& clock);
   ~Learner();
 
-  /// Call once the state is what training begins with, the same on all ranks.
-  void begin();
+  /// Call once the state is what training begins with. `read`: the groups of state() that a
+  /// checkpoint has filled; empty: none, and those of all ranks are the same.
+  void begin(const GroupStems& read = {});
 
   /// Forward and backward over a batch of micro_batch samples. `weight_of_step`: of all ranks and
   /// passes; each pass of the step gives the same.
@@ -58,6 +59,11 @@ class Learner {
   /// Collective: makes the gradients equal on all ranks and changes the state, after as many passes
   /// as the plan's accumulation says.
   UpdateOutcome update(double lr, std::int64_t weight_of_step);
+
+  /// Collective: after an update that was applied, when `step` of the run are done.
+  void end_step(std::int64_t step) { parallel_->end_step(step); }
+  /// Collective, before a save: which groups of state() need not be saved.
+  GroupStems prepare_save() { return parallel_->prepare_save(); }
 
   /// After an update: that this rank's own losses and the weights it holds were finite.
   bool is_finite_here() const;

@@ -18,6 +18,7 @@
 #include "trainer/train/resume.h"
 #include "trainer/train/saving.h"
 #include "trainer/train/stop_vote.h"
+#include "trainer/train/sync_mark.h"
 #include "trainer/train/zero/zero_report.h"
 #include "trainer/watch/event_timer.h"
 #include "trainer/workload/initial_tensor.h"
@@ -114,7 +115,7 @@ class Loop {
                                   .clock = clock_,
                                   .reporter = reporter_},
                     learner_.state());
-    learner_.begin();
+    learner_.begin(beginning.read);
     reporter_.training_begins(step_, checkpoint_path_);
     for (const auto& aside : beginning.set_aside) reporter_.set_aside(aside);
     return std::nullopt;
@@ -132,6 +133,7 @@ class Loop {
             .model = workload_.shape(),
             .numerics = numerics_of(plan_),
             .memory_rows = learner_.remembered_rows(),
+            .sync = sync_mark_of(plan_.sync, comm_.world_size()),
             .files = {}};
   }
 
@@ -208,6 +210,7 @@ class Loop {
 
   /// One optimizer step; none of it remains when any rank was asked to stop meanwhile.
   StepEnd train_step() {
+    const double waited_before = clock_.seen().collective_seconds;
     const auto passes = read_passes();
     double weight = 0;
     for (const auto& pass : passes) weight += static_cast<double>(pass.weight);
@@ -228,13 +231,15 @@ class Loop {
     wait_until_copied();
     outcome_ = learner_.update(lr_, weight_of_step);
     weight_ = static_cast<double>(weight_of_step);
-    const auto sent = comm_.volume();
-    step_volume_ = {.elements_sent = sent.elements_sent - sent_before.elements_sent,
-                    .bytes_sent = sent.bytes_sent - sent_before.bytes_sent};
     if (std::isfinite(outcome_.loss)) loss_ = outcome_.loss;
     next_sample_ += plan_.batch_size;
     ++step_;
+    if (outcome_.is_applied) learner_.end_step(step_);
+    const auto sent = comm_.volume();
+    step_volume_ = {.elements_sent = sent.elements_sent - sent_before.elements_sent,
+                    .bytes_sent = sent.bytes_sent - sent_before.bytes_sent};
     clock_.step_done(step_);
+    waited_seconds_ = clock_.seen().collective_seconds - waited_before;
     return StepEnd::done;
   }
 
@@ -260,6 +265,12 @@ class Loop {
            " and following: " + workload_.nothing_counts();
   }
 
+  /// What of the last step rank 0 has waited for other ranks; absent: there are none.
+  std::optional<double> exposed_seconds() const {
+    if (comm_.world_size() == 1) return std::nullopt;
+    return waited_seconds_;
+  }
+
   std::optional<Failure> report_step(double seconds) {
     const auto told = reporter_.step({.step = step_,
                                       .steps = plan_.schedule.steps,
@@ -268,6 +279,7 @@ class Loop {
                                       .lr = lr_,
                                       .gradient_norm = outcome_.gradient_norm,
                                       .seconds = seconds,
+                                      .exposed_seconds = exposed_seconds(),
                                       .units = plan_.batch_size * words_.units});
     if (told) return std::nullopt;
     return save_failure(step_, told.error());
@@ -322,7 +334,8 @@ class Loop {
     saved_step_ = step_;
     clock_.enter(Phase::save);
     if (auto failure = agree(comm_, pending_)) return failure;
-    saving_->begin(place());
+    const auto left_out = learner_.prepare_save();
+    saving_->begin(place(), left_out);
     reporter_.save_begins(step_);
     clock_.enter(Phase::step);
     return std::nullopt;
@@ -408,9 +421,10 @@ class Loop {
   std::int64_t saved_step_ = 0;
   std::int64_t next_sample_ = 0;
   UpdateOutcome outcome_;
-  CommVolume step_volume_;  // of the last step
-  double weight_ = 0;       // of the last step
-  double loss_ = 0;         // of the last step that has one
+  CommVolume step_volume_;     // of the last step
+  double weight_ = 0;          // of the last step
+  double waited_seconds_ = 0;  // in the last step, for other ranks
+  double loss_ = 0;            // of the last step that has one
   double lr_ = 0;
 };
 

@@ -233,6 +233,7 @@ Result<TrainPlan> make_plan(const Flags& flags, int world_size, const Preset& pr
   read_compute(reader, plan);
   read_zero(reader, workload, plan);
   read_determinism(reader, world_size, plan);
+  read_sync(reader, world_size, plan);
   read_run(reader, plan);
   if (reader.error()) return *reader.error();
   plan.settings = reader.take_settings();
@@ -247,6 +248,7 @@ Result<void> settle_model(TrainPlan& plan, const Workload& workload) {
   const auto tensors = workload.tensors();
   const bool has_buffers =
       std::ranges::find(tensors, TensorKind::buffer, &TensorSpec::kind) != tensors.end();
+  if (const auto checked = check_sync(plan, workload); !checked) return checked.error();
   if (!has_buffers || plan.logical_shards == 0) return {};
   return Error{.code = Code::invalid,
                .message = "is not possible with " + plan.model_name +
@@ -296,6 +298,7 @@ Result<void> settle_device(TrainPlan& plan, const Accelerator& accelerator) {
       if (row.name == "precision")
         row = {row.name, to_string(plan.precision), plan.gpu_precision_origin};
   }
+  if (const auto settled = settle_sync(plan); !settled) return settled.error();
   if (plan.peak_tflops == 0)
     plan.peak_tflops = peak_tflops_of(accelerator.text, plan.precision).value_or(0);
   if (plan.logical_shards == 0) return {};

@@ -11,6 +11,7 @@
 #include "trainer/comm/accelerator.h"
 #include "trainer/report/progress.h"
 #include "trainer/train/schedule.h"
+#include "trainer/train/sync_plan.h"
 #include "trainer/train/zero/zero_schedule.h"
 #include "trainer/values/process_env.h"
 #include "trainer/values/settings.h"
@@ -45,6 +46,7 @@ struct TrainPlan {
   bool repeats_convolutions = false;  // on a GPU: the same bits each time, not the fastest
   bool recompute = false;
   ZeroOptions zero;
+  SyncPlan sync;
   std::int64_t logical_shards = 0;  // > 0: deterministic, with so many in a batch
   int threads = 0;                  // 0: this process's share of the cores
   std::uint64_t seed = 0;

@@ -13,6 +13,7 @@
 #include "trainer/process/lines.h"
 #include "trainer/process/stop_request.h"
 #include "trainer/train/stop_vote.h"
+#include "trainer/train/sync_mark.h"
 
 namespace tj::trainer {
 namespace {
@@ -191,18 +192,20 @@ std::optional<Failure> load_memory(const ResumeInputs& inputs, const std::filesy
   return agree(inputs.communicator, mine);
 }
 
-/// Each rank reads where all see the same folder.
+/// Each rank reads where all see the same folder. `read`: what was read.
 std::optional<Failure> load_checkpoint(const ResumeInputs& inputs, const std::string& name,
-                                       const StateTensors& state) {
+                                       const StateTensors& state, GroupStems& read) {
   const std::pair<const char*, const std::vector<NamedTensor>*> groups[] = {
-      {kModelStem, &state.model},
-      {kOptimizerStem, &state.optimizer},
-      {kEmaStem, &state.ema},
-      {kTrainingStem, &state.training}};
+      {kModelStem, &state.model}, {kOptimizerStem, &state.optimizer},
+      {kEmaStem, &state.ema},     {kTrainingStem, &state.training},
+      {kSyncStem, &state.sync},   {kRanksStem, &state.ranks},
+      {kRoundStem, &state.round}};
+  const GroupStems of_sync{kSyncStem, kRanksStem, kRoundStem};
   const auto folder = std::filesystem::path(inputs.plan.out) / name;
   const int readers = inputs.is_shared ? inputs.communicator.world_size() : 1;
   for (const auto& [stem, tensors] : groups) {
-    if (tensors->empty()) continue;
+    if (tensors->empty() || (of_sync.contains(stem) && !read.contains(stem))) continue;
+    read.insert(stem);
     Result<TensorReader> reader{TensorReader()};
     if (inputs.communicator.rank() < readers) {
       auto catalog = TensorCatalog::open(folder, stem);
@@ -293,12 +296,15 @@ Beginning begin_from_checkpoint(const ResumeInputs& inputs, const StateTensors& 
   beginning.manifest = manifest_from(text).value();
   const auto name =
       shared_text(comm, source.checkpoint ? source.checkpoint->folder.filename().string() : "", 0);
-  beginning.failure = load_checkpoint(inputs, name, state);
+  const auto mark = sync_mark_of(inputs.plan.sync, comm.world_size());
+  beginning.read = sync_groups_of(*beginning.manifest, mark);
+  beginning.failure = load_checkpoint(inputs, name, state, beginning.read);
   if (beginning.failure) return beginning;
   if (source.checkpoint) {
     beginning.checkpoint_path = source.checkpoint->folder.string();
     beginning.set_aside = set_all_aside(inputs, source.newer);
     say_where_it_goes_on(*source.checkpoint, inputs.data);
+    if (const auto left = left_line(*beginning.manifest, mark); !left.empty()) say(left);
   }
   return beginning;
 }

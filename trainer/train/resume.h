@@ -29,6 +29,7 @@ struct ResumeInputs {
 struct Beginning {
   std::optional<Failure> failure;
   std::optional<Manifest> manifest;  // on all ranks; none: from scratch
+  GroupStems read;                   // of tensors that a checkpoint has filled
   std::string checkpoint_path;       // rank 0 only, as is the next
   std::vector<SetAside> set_aside;   // damaged ones that were newer
 };

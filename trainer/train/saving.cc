@@ -33,16 +33,18 @@ class Saving::Impl {
       : comm_(communicator),
         options_(std::move(options)),
         copies_(copies_from(state)),
-        groups_(state_groups(state, communicator, options_.is_shared, copies_.get())),
+        all_groups_(state_groups(state, communicator, options_.is_shared, copies_.get())),
+        groups_(without({kRanksStem, kRoundStem})),  // which not every save has
         own_(options_.retention.keep) {
     if (options_.begun_at) own_.add(*options_.begun_at);
     if (!options_.saves_midway || !is_writer()) return;
     staging_.prepare(bytes_of_writer(groups_, plan_files(groups_, writers()), comm_.rank()));
   }
 
-  void begin(const Manifest& manifest) {
+  void begin(const Manifest& manifest, const GroupStems& left_out) {
     const auto begun = steady_clock::now();
     const bool may_begin = !job || end_previous(manifest.step);
+    groups_ = without(left_out);
     if (copies_) copies_->follow();
     if (is_in_parts(groups_)) {
       if (!all_may_begin(may_begin, manifest.step)) return;
@@ -101,6 +103,13 @@ class Saving::Impl {
   std::unique_ptr<SaveJob> job;
 
  private:
+  std::vector<StateGroup> without(const GroupStems& left_out) const {
+    std::vector<StateGroup> groups;
+    for (const auto& group : all_groups_)
+      if (!left_out.contains(group.stem)) groups.push_back(group);
+    return groups;
+  }
+
   int writers() const { return options_.is_shared ? comm_.world_size() : 1; }
   bool is_writer() const { return comm_.rank() == 0 || options_.is_shared; }
 
@@ -140,7 +149,8 @@ class Saving::Impl {
   Communicator& comm_;
   SavingOptions options_;
   std::unique_ptr<DeviceToHost> copies_;
-  std::vector<StateGroup> groups_;
+  std::vector<StateGroup> all_groups_;
+  std::vector<StateGroup> groups_;  // of the save in flight
   OwnCheckpoints own_;
   StagingBuffer staging_;
   Interference interference_;
@@ -154,7 +164,9 @@ Saving::Saving(Communicator& communicator, SavingOptions options, const StateTen
     : impl_(std::make_unique<Impl>(communicator, std::move(options), state)) {}
 Saving::~Saving() { impl_->job.reset(); }  // it uses what it would outlive
 
-void Saving::begin(const Manifest& manifest) { impl_->begin(manifest); }
+void Saving::begin(const Manifest& manifest, const GroupStems& left_out) {
+  impl_->begin(manifest, left_out);
+}
 void Saving::wait_until_copied() {
   if (impl_->job) impl_->job->wait_until_copied();
 }

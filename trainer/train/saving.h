@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "trainer/checkpoint/folder.h"
 #include "trainer/checkpoint/retention.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/report/reporter.h"
@@ -45,7 +46,8 @@ class Saving {
   /// On all ranks, after a finished step, with everything of `manifest` but its files. Begins a
   /// save and returns; the state is read until wait_until_copied() returns. While an earlier
   /// save is still being written it waits for it. Collective where parts of the state are gathered.
-  void begin(const Manifest& manifest);
+  /// `left_out`: groups that this save has no need of, the same on all ranks.
+  void begin(const Manifest& manifest, const GroupStems& left_out = {});
   /// Before the state changes, so before each update of the parameters. Local.
   void wait_until_copied();
   /// True when a save has failed on this rank since the last agreement: the loop tells it to all

@@ -32,6 +32,13 @@ TEST(MetricsPage, numbers_keep_all_their_digits) {
   EXPECT_THAT(page, HasSubstr("\ntrainer_goodput_seconds_total{kind=\"lost\"} 12.5\n"));
 }
 
+TEST(MetricsPage, the_wait_for_other_ranks_is_there_once_there_is_a_step) {
+  RunState state;
+  EXPECT_THAT(metrics_page(state), Not(HasSubstr("trainer_exposed_communication_seconds")));
+  state.exposed_seconds = 0.25;
+  EXPECT_THAT(metrics_page(state), HasSubstr("\ntrainer_exposed_communication_seconds 0.25\n"));
+}
+
 TEST(MetricsPage, a_loss_that_is_no_number_is_written_as_prometheus_reads_it) {
   RunState state;
   state.progress.loss = std::numeric_limits<double>::infinity();

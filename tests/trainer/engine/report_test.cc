@@ -33,6 +33,13 @@ TEST(Progress, a_workload_has_its_own_unit_and_metrics) {
             std::string::npos);
 }
 
+TEST(Progress, the_wait_for_other_ranks_is_told_where_there_are_any) {
+  StepReport report = kReport;
+  EXPECT_FALSE(nlohmann::json::parse(step_json(report)).contains("exposed_communication_ms"));
+  report.exposed_seconds = 0.25;
+  EXPECT_EQ(nlohmann::json::parse(step_json(report)).at("exposed_communication_ms"), 250);
+}
+
 TEST(Progress, a_line_in_a_platforms_words_says_the_same) {
   StepReport report = kReport;
   report.metrics = {{.name = "psnr", .label = "PSNR", .unit = "dB", .decimals = 1, .value = 18.51}};

@@ -218,5 +218,19 @@ TEST(Seam, a_plan_with_buffers_is_not_deterministic) {
             "rank has seen");
 }
 
+TEST(Seam, ranks_that_share_buffers_in_each_step_do_not_train_apart) {
+  const Odd odd;
+  auto plan = plan_of(0, 1);
+  plan.model_name = "odd";
+  plan.sync.kind = SyncKind::late;
+  EXPECT_TRUE(settle_model(plan, odd));
+  plan.sync.kind = SyncKind::local;
+  const auto settled = settle_model(plan, odd);
+  ASSERT_FALSE(settled);
+  EXPECT_EQ(describe(settled.error()),
+            "--sync: is \"local\"; with odd it must be step or late, as its buffers are means over "
+            "what all ranks see in each step");
+}
+
 }  // namespace
 }  // namespace tj::trainer

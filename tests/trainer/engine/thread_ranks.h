@@ -58,13 +58,17 @@ class ThreadRank final : public Communicator {
     if (in.numel() > 0) in.copy_(mailboxes_.take({peer, rank_, -1 - received}));
   }
 
-  void all_reduce_sum(at::Tensor& tensor) override {
+  void all_reduce_sum(at::Tensor& tensor) override { begin_all_reduce_sum(tensor)->wait(); }
+
+  std::unique_ptr<Pending> begin_all_reduce_sum(at::Tensor& tensor) override {
     const auto name = next_++;
     send_to_all(name, [&](int) { return tensor; });
-    std::vector<at::Tensor> rows = receive_from_all(name, tensor);
-    for (std::size_t row = 1; row < rows.size(); ++row) rows[0] = rows[0] + rows[row];
-    tensor.copy_(rows[0]);
     count(tensor.numel() * 2);
+    return std::make_unique<Later>([this, name, tensor]() {
+      std::vector<at::Tensor> rows = receive_from_all(name, tensor);
+      for (std::size_t row = 1; row < rows.size(); ++row) rows[0] = rows[0] + rows[row];
+      tensor.copy_(rows[0]);
+    });
   }
 
   void broadcast(at::Tensor& tensor, int root) override {
