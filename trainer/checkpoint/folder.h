@@ -18,8 +18,9 @@ namespace tj::trainer {
 inline constexpr const char* kModelStem = "model";
 inline constexpr const char* kOptimizerStem = "optimizer";
 inline constexpr const char* kEmaStem = "ema";
-inline constexpr const char* kTrainingStem = "training";  // tensors that only the training needs
-inline constexpr const char* kMemoryStem = "memory";      // what passes have left for later steps
+inline constexpr const char* kTrainingStem = "training";    // tensors that only the training needs
+inline constexpr const char* kMemoryStem = "memory";        // what passes have left for later steps
+inline constexpr const char* kReductionStem = "reduction";  // what a compressed reduction owes
 inline constexpr const char* kConfigFile = "config.json";
 inline constexpr const char* kManifestFile = "manifest.json";
 

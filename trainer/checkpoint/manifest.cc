@@ -16,7 +16,8 @@ Error unusable(const std::string& message) {
 /// The key of the number of tokens, frames or rows names what it counts.
 const std::string kDataPrefix = "data_";
 constexpr const char* kDigestKey = "data_digest";
-constexpr const char* kMemoryKey = "memory_rows";  // 0 where it is missing
+constexpr const char* kMemoryKey = "memory_rows";   // 0 where it is missing
+constexpr const char* kReductionKey = "reduction";  // as of an exact one where it is missing
 
 Result<DataMark> data_mark_of(const json& document) {
   DataMark mark{.unit = "", .count = 0, .digest = document.value(kDigestKey, "")};
@@ -31,6 +32,14 @@ Result<DataMark> data_mark_of(const json& document) {
   if (!is_found) return unusable("lacks a field: data_tokens, or the like");
   return mark;
 }
+
+ReductionMark reduction_mark_of(const json& document) {
+  return {.ranks = integer_of(document.at("ranks")),
+          .factors_rank = integer_of(document.at("factors_rank")),
+          .is_exact = document.at("is_exact").get<bool>(),
+          .scale = document.at("scale").get<double>()};
+}
+
 }  // namespace
 
 std::string manifest_text(const Manifest& manifest) {
@@ -55,6 +64,11 @@ std::string manifest_text(const Manifest& manifest) {
       {"files", json::object()}};
   if (!manifest.data.digest.empty()) document[kDigestKey] = manifest.data.digest;
   if (manifest.memory_rows > 0) document[kMemoryKey] = manifest.memory_rows;
+  if (manifest.reduction != ReductionMark{})
+    document[kReductionKey] = {{"ranks", manifest.reduction.ranks},
+                               {"factors_rank", manifest.reduction.factors_rank},
+                               {"is_exact", manifest.reduction.is_exact},
+                               {"scale", manifest.reduction.scale}};
   for (const auto& [name, digest] : manifest.files) {
     document["files"][name] = {{"bytes", digest.bytes}, {"sha256", digest.sha256}};
   }
@@ -90,6 +104,8 @@ Result<Manifest> manifest_from(std::string_view text) {
                          .threads = integer_of<int>(numerics.at("threads")),
                          .has_averages = numerics.at("has_averages").get<bool>()};
     if (document.contains(kMemoryKey)) manifest.memory_rows = integer_of(document.at(kMemoryKey));
+    if (document.contains(kReductionKey))
+      manifest.reduction = reduction_mark_of(document.at(kReductionKey));
     for (const auto& [name, digest] : document.at("files").items()) {
       manifest.files[name] = {.bytes = integer_of(digest.at("bytes")),
                               .sha256 = digest.at("sha256").get<std::string>()};

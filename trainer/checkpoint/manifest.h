@@ -11,6 +11,7 @@
 #include "trainer/process/durable_file.h"
 #include "trainer/values/data_mark.h"
 #include "trainer/values/loss_scale.h"
+#include "trainer/values/reduction_mark.h"
 
 namespace tj::trainer {
 
@@ -36,6 +37,7 @@ struct Manifest {
   ModelShape model;
   Numerics numerics;
   std::int64_t memory_rows = 0;  // ever written into the model's memory
+  ReductionMark reduction;
   std::map<std::string, FileDigest> files;
   bool operator==(const Manifest&) const = default;
 };

@@ -34,6 +34,9 @@ struct StateTensors {
   std::vector<NamedTensor> ema;        // with the names of the model; empty: none is kept
   std::vector<NamedTensor> training;   // weights and buffers that only the training needs
   std::vector<NamedTensor> memory;     // of bytes, whole on all ranks; at most one
+  /// Of a compressed reduction: error.NAME [ranks, elements], a row of each rank, and factor.NAME,
+  /// whole on all ranks.
+  std::vector<NamedTensor> reduction;
 };
 
 /// Appends all of `tensors` under `prefix` + name; both lists are in the same order.

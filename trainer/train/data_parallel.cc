@@ -93,6 +93,24 @@ class Replicas : public DataParallel {
   std::vector<at::Tensor> averages_;
 };
 
+/// What a compressed reduction remembers, as a checkpoint holds it: the errors of each rank in a row
+/// of its own.
+void append_reduction(const ReduceMemory& memory, Communicator& communicator,
+                      std::vector<NamedTensor>& list) {
+  const int ranks = communicator.world_size();
+  for (const auto& entry : memory.entries()) {
+    if (entry.error.defined()) {
+      const std::int64_t elements = entry.error.numel();
+      NamedTensor named{
+          .name = "error." + entry.name, .tensor = entry.error, .shape = {ranks, elements}};
+      for (int rank = 0; rank < ranks && ranks > 1; ++rank)
+        named.parts.push_back({.begin = rank * elements, .end = (rank + 1) * elements});
+      list.push_back(std::move(named));
+    }
+    if (entry.factor.defined()) append_tensors(list, {entry.name}, {entry.factor}, "factor.");
+  }
+}
+
 /// Gradients are all-reduced bucket by bucket, as backward makes them.
 class OverlappedReplicas final : public Replicas {
  public:
@@ -103,9 +121,16 @@ class OverlappedReplicas final : public Replicas {
         clock_(clock),
         leaves_unused_(workload.may_leave_tensors_unused()) {}
 
+  void adopt(const std::vector<at::Tensor>& trained) override {
+    Replicas::adopt(trained);
+    if (plan_.reduce.codec != Codec::fp32) memory_.emplace(parameters_, names_, plan_.reduce);
+  }
+
   void begin() override {
     if (comm_.world_size() > 1) watch_.emplace(parameters_, clock_);
-    sync_ = comm_.synchronise(parameters_, names_, {.leaves_unused = leaves_unused_});
+    sync_ = comm_.synchronise(
+        parameters_, names_,
+        {.leaves_unused = leaves_unused_, .reduce = plan_.reduce, .memory = reduce_memory()});
   }
 
   void begin_pass(bool is_last) override {
@@ -129,9 +154,24 @@ class OverlappedReplicas final : public Replicas {
   }
 
   void finish_gradients() override {
-    if (!leaves_unused_) return;
-    for (const auto& parameter : parameters_)
-      if (!parameter.grad().defined()) parameter.mutable_grad() = torch::zeros_like(parameter);
+    if (leaves_unused_) {
+      for (const auto& parameter : parameters_)
+        if (!parameter.grad().defined()) parameter.mutable_grad() = torch::zeros_like(parameter);
+    }
+    if (memory_ && memory_->is_to_be_paid) memory_->pay(parameters_);
+  }
+
+  std::optional<double> take_cosine() override { return sync_->take_cosine(); }
+  ReduceMemory* reduce_memory() override { return memory_ ? &*memory_ : nullptr; }
+
+  StateTensors state() const override {
+    auto state = Replicas::state();
+    if (memory_) append_reduction(*memory_, comm_, state.reduction);
+    return state;
+  }
+
+  std::int64_t held_bytes() const override {
+    return Replicas::held_bytes() + (memory_ ? memory_->held_bytes() : 0);
   }
 
   at::Tensor clip(double norm_max) override { return clip_gradients(gradients(), norm_max); }
@@ -151,6 +191,7 @@ class OverlappedReplicas final : public Replicas {
   PhaseClock& clock_;
   bool leaves_unused_;
   std::optional<GradientWatch> watch_;  // where there are ranks to wait for
+  std::optional<ReduceMemory> memory_;  // of a compressed reduction; outlives the sync
   std::unique_ptr<GradientSync> sync_;
 };
 

@@ -5,10 +5,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/comm/communicator.h"
+#include "trainer/comm/reduce/reduce_memory.h"
 #include "trainer/train/logical_shard_tree.h"
 #include "trainer/train/plan.h"
 #include "trainer/watch/phase_clock.h"
@@ -52,6 +54,12 @@ class DataParallel {
   virtual void move_averages() = 0;
   /// After an update or what came instead of it: gradients begin again.
   virtual void clear() = 0;
+
+  /// What the last step's compressed reduction has shown of itself, where it was compared with the
+  /// exact one: GradientSync::take_cosine().
+  virtual std::optional<double> take_cosine() { return std::nullopt; }
+  /// Of a compressed reduction; null of an exact one. The last pass of a step changes it.
+  virtual ReduceMemory* reduce_memory() { return nullptr; }
 
   /// Whether the weights that this rank holds between two steps are finite.
   virtual bool is_finite_here() const = 0;

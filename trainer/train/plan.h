@@ -9,6 +9,7 @@
 
 #include "contract/result.h"
 #include "trainer/comm/accelerator.h"
+#include "trainer/comm/reduce_options.h"
 #include "trainer/report/progress.h"
 #include "trainer/train/schedule.h"
 #include "trainer/train/zero/zero_schedule.h"
@@ -42,6 +43,7 @@ struct TrainPlan {
   bool repeats_convolutions = false;  // on a GPU: the same bits each time, not the fastest
   bool recompute = false;
   ZeroOptions zero;
+  ReduceOptions reduce;
   std::int64_t logical_shards = 0;  // > 0: deterministic, with so many in a batch
   int threads = 0;                  // 0: this process's share of the cores
   std::uint64_t seed = 0;

@@ -96,6 +96,9 @@ void begin_averages(const StateTensors& state) {
   }
 }
 
+/// Collective: fills tensors of one group of a checkpoint.
+using GroupFiller = std::function<std::optional<Failure>(const std::vector<NamedTensor>&)>;
+
 /// What rank 0 has found on its disk, before anything is read of it.
 struct Source {
   std::optional<Failure> failure;
@@ -174,9 +177,63 @@ std::optional<Failure> load_memory(const ResumeInputs& inputs, const std::filesy
   return agree(inputs.communicator, mine);
 }
 
+/// Those of a reduction's tensors whose names begin so.
+std::vector<NamedTensor> reduction_tensors(const StateTensors& state, std::string_view prefix) {
+  std::vector<NamedTensor> chosen;
+  for (const auto& named : state.reduction)
+    if (named.name.starts_with(prefix)) chosen.push_back(named);
+  return chosen;
+}
+
+/// The rows of another number of ranks: all that they owed, in equal shares.
+std::optional<Failure> load_errors_of_others(std::int64_t ranks, std::vector<NamedTensor> errors,
+                                             Communicator& comm, const GroupFiller& fill_tensors) {
+  const at::NoGradGuard no_grad;
+  std::vector<NamedTensor> rows;
+  for (auto& named : errors) {
+    const std::int64_t elements = named.tensor.numel();
+    named.tensor.zero_();
+    rows.push_back(
+        {.name = named.name, .tensor = torch::empty({elements}), .shape = {ranks, elements}});
+  }
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    for (auto& row : rows) {
+      const std::int64_t elements = row.tensor.numel();
+      row.parts.assign(static_cast<std::size_t>(comm.world_size()),
+                       {.begin = rank * elements, .end = (rank + 1) * elements});
+    }
+    if (auto failure = fill_tensors(rows)) return failure;
+    for (std::size_t index = 0; index < rows.size(); ++index)
+      errors[index].tensor.add_(rows[index].tensor);
+  }
+  for (auto& named : errors) named.tensor.div_(comm.world_size());
+  return std::nullopt;
+}
+
+/// What another codec, or another rank of PowerSGD's, has left is of use as far as it fits.
+std::optional<Failure> load_reduction(const ResumeInputs& inputs, const ReductionMark& mark,
+                                      const StateTensors& state, const GroupFiller& fill_tensors) {
+  auto errors = reduction_tensors(state, "error.");
+  const bool is_first = inputs.communicator.rank() == 0;
+  if (errors.empty() && mark.ranks > 0 && is_first)
+    say(std::string("what a compressed reduction still owed in the checkpoint is left out: "
+                    "--reduce is ") +
+        to_string(inputs.plan.reduce.codec));
+  if (!errors.empty() && mark.ranks > 0) {
+    const bool is_of_as_many = mark.ranks == inputs.communicator.world_size();
+    auto failure = is_of_as_many ? fill_tensors(errors)
+                                 : load_errors_of_others(mark.ranks, std::move(errors),
+                                                         inputs.communicator, fill_tensors);
+    if (failure) return failure;
+  }
+  const auto factors = reduction_tensors(state, "factor.");
+  if (factors.empty() || mark.factors_rank != inputs.plan.reduce.rank) return std::nullopt;
+  return fill_tensors(factors);
+}
+
 /// Each rank reads where all see the same folder.
 std::optional<Failure> load_checkpoint(const ResumeInputs& inputs, const std::string& name,
-                                       const StateTensors& state) {
+                                       const Manifest& manifest, const StateTensors& state) {
   const std::pair<const char*, const std::vector<NamedTensor>*> groups[] = {
       {kModelStem, &state.model},
       {kOptimizerStem, &state.optimizer},
@@ -184,20 +241,25 @@ std::optional<Failure> load_checkpoint(const ResumeInputs& inputs, const std::st
       {kTrainingStem, &state.training}};
   const auto folder = std::filesystem::path(inputs.plan.out) / name;
   const int readers = inputs.is_shared ? inputs.communicator.world_size() : 1;
-  for (const auto& [stem, tensors] : groups) {
-    if (tensors->empty()) continue;
+  const auto fill_from = [&](const char* stem, const std::vector<NamedTensor>& tensors) {
     Result<TensorReader> reader{TensorReader()};
     if (inputs.communicator.rank() < readers) {
       auto catalog = TensorCatalog::open(folder, stem);
       reader =
           catalog ? Result(reader_of(std::move(*catalog))) : Result<TensorReader>(catalog.error());
     }
-    const auto failure = fill_group(inputs, *tensors, reader, readers, [&](const Error& error) {
+    return fill_group(inputs, tensors, reader, readers, [&](const Error& error) {
       return not_usable(folder.string() + ": " + describe(error));
     });
-    if (failure) return failure;
+  };
+  for (const auto& [stem, tensors] : groups) {
+    if (tensors->empty()) continue;
+    if (auto failure = fill_from(stem, *tensors)) return failure;
   }
-  return load_memory(inputs, folder, state);
+  auto failure = load_reduction(inputs, manifest.reduction, state, [&](const auto& tensors) {
+    return fill_from(kReductionStem, tensors);
+  });
+  return failure ? failure : load_memory(inputs, folder, state);
 }
 
 /// The same seed gives the same weights, but processors may round differently.
@@ -276,7 +338,7 @@ Beginning begin_from_checkpoint(const ResumeInputs& inputs, const StateTensors& 
   beginning.manifest = manifest_from(text).value();
   const auto name =
       shared_text(comm, source.checkpoint ? source.checkpoint->folder.filename().string() : "", 0);
-  beginning.failure = load_checkpoint(inputs, name, state);
+  beginning.failure = load_checkpoint(inputs, name, *beginning.manifest, state);
   if (beginning.failure) return beginning;
   if (source.checkpoint) {
     beginning.checkpoint_path = source.checkpoint->folder.string();
