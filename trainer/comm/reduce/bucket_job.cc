@@ -10,18 +10,20 @@ namespace {
 constexpr int kTagsOfJobItself = 2 * kTagsOfSum;
 static_assert(kTagsOfJobItself + kTagsOfSum <= kTagsOfJob);
 
-ErrorRow errors_of(const BucketPlan& plan) {
-  ErrorRow errors;
+/// Each gradient is a row, so that buckets which are cut anew change nothing.
+std::vector<SumRow> rows_of(const BucketPlan& plan) {
+  std::vector<SumRow> rows;
   for (const auto& piece : plan.pieces)
-    if (const auto error = piece.error(); !error.empty()) errors.append(error);
-  return errors;
+    rows.push_back(
+        {.values = piece.values, .errors = piece.error(), .first_rank = piece.entry->index});
+  return rows;
 }
 
 class RowJob final : public BucketJob {
  public:
   RowJob(Wire& wire, const BucketPlan& plan, Codec codec)
       : plan_(plan), sum_(wire, block_codec(codec), plan.first_tag) {}
-  void start() override { sum_.start(plan_.values, plan_.factor, errors_of(plan_)); }
+  void start() override { sum_.start(rows_of(plan_), plan_.factor); }
   void finish() override { sum_.finish(); }
   void wait_sent() override { sum_.wait_sent(); }
 
@@ -42,7 +44,7 @@ class CheckedJob final : public BucketJob {
   void start() override {
     exact_.assign(values_.begin(), values_.end());
     job_->start();
-    sum_.start(exact_, factor_);
+    sum_.start({{.values = exact_}}, factor_);
   }
   void finish() override {
     job_->finish();

@@ -5,13 +5,19 @@
 namespace tj::trainer {
 namespace {
 
-/// Calls `with` for each block: where it begins in the row, its size, and where its bytes begin.
+/// A block of a row, and where its bytes begin.
+struct Block {
+  RowPart part;
+  std::size_t bytes = 0;
+};
+
 template <typename Do>
 void each_block(const BlockCodec& codec, std::size_t elements, Do&& with) {
   const std::size_t block_bytes = codec.bytes_of(kBlockElements);
   std::size_t bytes = 0;
   for (std::size_t begin = 0; begin < elements; begin += kBlockElements) {
-    with(begin, std::min(kBlockElements, elements - begin), bytes);
+    const RowPart part{.begin = begin, .end = std::min(elements, begin + kBlockElements)};
+    with(Block{.part = part, .bytes = bytes});
     bytes += block_bytes;
   }
 }
@@ -31,32 +37,35 @@ RowPart part_of(std::size_t elements, std::size_t index, std::size_t count) {
 }
 
 void encode_row(const BlockCodec& codec, std::span<const float> values, float factor,
-                const ErrorRow& errors, std::size_t begin, std::byte* bytes) {
-  float block[kBlockElements];
-  each_block(codec, values.size(), [&](std::size_t at, std::size_t size, std::size_t offset) {
-    const std::span part(block, size);
-    scale_to(values.subspan(at, size), factor, part);
-    errors.add_to_values(begin + at, part);
-    if (codec.encode(part, bytes + offset)) errors.store(begin + at, part);
+                std::span<float> errors, std::byte* bytes) {
+  float memory[kBlockElements];
+  each_block(codec, values.size(), [&](const Block& block) {
+    const std::span part(memory, block.part.size());
+    const auto owed = block.part.of(errors);
+    scale_to(values.subspan(block.part.begin, part.size()), factor, part);
+    if (!owed.empty()) add_to(owed, part);
+    const bool is_finite = codec.encode(part, bytes + block.bytes);
+    if (is_finite && !owed.empty()) std::ranges::copy(part, owed.begin());
   });
 }
 
 void decode_sum(const BlockCodec& codec, std::span<const std::byte* const> encoded,
                 std::span<float> values) {
-  each_block(codec, values.size(), [&](std::size_t at, std::size_t size, std::size_t offset) {
-    decode_block(codec, encoded, offset, values.subspan(at, size));
+  each_block(codec, values.size(), [&](const Block& block) {
+    decode_block(codec, encoded, block.bytes, block.part.of(values));
   });
 }
 
 void decode_and_encode_sum(const BlockCodec& codec, std::span<const std::byte* const> encoded,
-                           std::span<float> values, const ErrorRow& errors, std::size_t begin,
-                           std::byte* bytes) {
-  float block[kBlockElements];
-  each_block(codec, values.size(), [&](std::size_t at, std::size_t size, std::size_t offset) {
-    const std::span part(block, size);
-    decode_block(codec, encoded, offset, part);
-    if (codec.encode(part, bytes + offset)) errors.add(begin + at, part);
-    codec.decode(bytes + offset, values.subspan(at, size));
+                           std::span<float> values, std::span<float> errors, std::byte* bytes) {
+  float memory[kBlockElements];
+  each_block(codec, values.size(), [&](const Block& block) {
+    const std::span part(memory, block.part.size());
+    const auto owed = block.part.of(errors);
+    decode_block(codec, encoded, block.bytes, part);
+    const bool is_finite = codec.encode(part, bytes + block.bytes);
+    if (is_finite && !owed.empty()) add_to(part, owed);
+    codec.decode(bytes + block.bytes, block.part.of(values));
   });
 }
 

@@ -49,7 +49,7 @@ class PowerJob final : public BucketJob {
       renew(matrix);
       multiply(matrix.view, matrix.factor, matrix.left);
     }
-    lefts_sum_.start(lefts_, 1);
+    lefts_sum_.start({{.values = lefts_}}, 1);
   }
 
   void finish() override {
@@ -61,7 +61,7 @@ class PowerJob final : public BucketJob {
       multiply_transposed(matrix.view, matrix.left, matrix.own);
     }
     std::ranges::copy(owns_, rights_.begin());
-    rights_sum_.start(rights_, 1);
+    rights_sum_.start({{.values = rights_}}, 1);
     rights_sum_.finish();
     for (auto& matrix : matrices_) take(matrix);
   }

@@ -27,6 +27,7 @@ ReduceMemory::ReduceMemory(const std::vector<at::Tensor>& parameters,
     TORCH_CHECK(parameter.is_non_overlapping_and_dense() && parameter.scalar_type() == at::kFloat,
                 "compressed gradients are dense and of float32; ", names[index], " is not");
     Entry entry{.name = names[index],
+                .index = index,
                 .rows = rows_of(parameter),
                 .seed = options.seed * parameters.size() + index};
     entry.columns = entry.rows > 0 ? parameter.numel() / entry.rows : 0;

@@ -18,6 +18,7 @@ class ReduceMemory {
  public:
   struct Entry {
     std::string name;
+    std::size_t index = 0;
     at::Tensor
         error;  // flat float32, in the order of the parameter's memory; undefined: no feedback
     at::Tensor factor;  // PowerSGD's Q, [rank, columns]; undefined: the tensor is sent as it is
