@@ -27,8 +27,8 @@ class GradientSync {
   /// Call between the two, with what backward begins at.
   virtual void before_backward(const at::Tensor& loss) = 0;
   /// After the backward of a step whose compressed reduction was compared with the exact one: the
-  /// cosine of the two. Once; not a number where a gradient is not finite. Local, and the same on all
-  /// ranks.
+  /// cosine of the two. Once; not a number where a gradient is not finite. Local, and the same on
+  /// all ranks.
   virtual std::optional<double> take_cosine() { return std::nullopt; }
 };
 

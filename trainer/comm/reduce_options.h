@@ -16,14 +16,16 @@ enum class Codec { fp32, bf16, fp16, int8, powersgd };
 /// The names of --reduce: "fp32", "bf16", "fp16", "int8", "powersgd".
 const char* to_string(Codec codec);
 std::optional<Codec> codec_from(std::string_view name);
-/// What the wire does not carry is owed to the next step: an error on each rank, and in checkpoints.
+/// What the wire does not carry is owed to the next step: an error on each rank, and in
+/// checkpoints.
 constexpr bool has_feedback(Codec codec) {
   return codec == Codec::int8 || codec == Codec::powersgd;
 }
 
 inline constexpr int kReduceRankMax = 64;
 /// A cosine below which a codec is given up. Rounding leaves 0.99 and more. PowerSGD pays in later
-/// steps what it leaves out, so that a single step may differ much: its bound is for what is broken.
+/// steps what it leaves out, so that a single step may differ much: its bound is for what is
+/// broken.
 inline constexpr double kCheckMinOfRounding = 0.9;
 inline constexpr double kCheckMinOfPowerSgd = 0.1;
 /// So many first steps of a run PowerSGD reduces exactly, as its gradients change the most.

@@ -93,8 +93,8 @@ class Replicas : public DataParallel {
   std::vector<at::Tensor> averages_;
 };
 
-/// What a compressed reduction remembers, as a checkpoint holds it: the errors of each rank in a row
-/// of its own.
+/// What a compressed reduction remembers, as a checkpoint holds it: the errors of each rank in a
+/// row of its own.
 void append_reduction(const ReduceMemory& memory, Communicator& communicator,
                       std::vector<NamedTensor>& list) {
   const int ranks = communicator.world_size();

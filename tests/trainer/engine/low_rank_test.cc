@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
+
+#include "trainer/values/counter_random.h"
 
 namespace tj::trainer {
 namespace {
@@ -129,6 +132,23 @@ TEST(LowRank, what_is_not_finite_shows_in_the_first_factor) {
     multiply({.values = values.data(), .rows = kRows, .columns = kColumns}, factor, left);
     EXPECT_FALSE(std::isfinite(norm_of(left)));
   }
+}
+
+/// Of all bits, in their order.
+std::uint64_t digest(std::span<const float> values) {
+  std::uint64_t sum = 0;
+  for (const float value : values) sum = mixed(sum ^ std::bit_cast<std::uint32_t>(value));
+  return sum;
+}
+
+// Ranks on CPUs of several kinds must not drift apart: other vectors, the same numbers.
+TEST(LowRank, has_the_same_bits_on_every_cpu) {
+  auto values = matrix_of({3, 2, 1, 0.5F, 0.4F, 0.3F});
+  auto factor = random_factor(4, kColumns, 7);
+  const auto error = step(values, factor);
+  EXPECT_EQ(digest(values), 6000193552086111063U);
+  EXPECT_EQ(digest(factor), 3972045030405827470U);
+  EXPECT_EQ(digest(error), 15132585468457715515U);
 }
 
 TEST(LowRank, is_for_matrices_that_are_large_enough) {

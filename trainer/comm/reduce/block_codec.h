@@ -19,9 +19,9 @@ class BlockCodec {
 
   /// Of so many values in blocks, of which only the last is shorter than kBlockElements.
   virtual std::size_t bytes_of(std::size_t elements) const = 0;
-  /// Encodes a block, of at most kBlockElements, and leaves in `values` what the bytes lack of them,
-  /// if that can be owed. False where a value is not finite: then all that is decoded of the block is
-  /// not finite either, or the value itself at least, and `values` are nothing to keep.
+  /// Encodes a block, of at most kBlockElements, and leaves in `values` what the bytes lack of
+  /// them, if that can be owed. False where a value is not finite: then all that is decoded of the
+  /// block is not finite either, or the value itself at least, and `values` are nothing to keep.
   virtual bool encode(std::span<float> values, std::byte* bytes) const = 0;
   virtual void decode(const std::byte* bytes, std::span<float> values) const = 0;
   /// Adds what decode() gives.

@@ -1,7 +1,7 @@
 // The compressed reduction of a training's gradients, as a hook of torch's Reducer. Backward only
-// hands its buckets over: one thread encodes them, another one waits for those of the other ranks and
-// decodes. The buckets of a GPU are copied to the host for it, by a stream of their own: what is worth
-// compressing has a network that is slower than that by far. Includes torch.
+// hands its buckets over: one thread encodes them, another one waits for those of the other ranks
+// and decodes. The buckets of a GPU are copied to the host for it, by a stream of their own: what
+// is worth compressing has a network that is slower than that by far. Includes torch.
 #pragma once
 #include <exception>
 #include <memory>

@@ -28,7 +28,8 @@ class CodedSum {
   CodedSum(Wire& wire, const BlockCodec& codec, int first_tag)
       : wire_(wire), codec_(codec), tag_(first_tag) {}
 
-  /// Encodes values * factor + errors, and begins to send it. The rows' memory stays until finish().
+  /// Encodes values * factor + errors, and begins to send it. The rows' memory stays until
+  /// finish().
   void start(std::vector<SumRow> rows, float factor);
   /// Returns with the sums in the rows' values.
   void finish();

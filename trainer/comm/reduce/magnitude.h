@@ -1,5 +1,5 @@
-// The largest magnitude of a block, by the bits of its values: as whole numbers they are in the same
-// order, their maximum needs no order of its own, and what is not finite is above all that is.
+// The largest magnitude of a block, by the bits of its values: as whole numbers they are in the
+// same order, their maximum needs no order of its own, and what is not finite is above all that is.
 #pragma once
 #include <cstddef>
 #include <cstdint>

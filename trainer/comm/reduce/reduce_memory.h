@@ -1,6 +1,7 @@
 // What a compressed reduction remembers from step to step: of each parameter what this rank still
-// owes to the sum over all ranks (its error), and PowerSGD's right factor, which is the same on all.
-// On the host in any case. It is part of the training's state: checkpoints hold it. Includes torch.
+// owes to the sum over all ranks (its error), and PowerSGD's right factor, which is the same on
+// all. On the host in any case. It is part of the training's state: checkpoints hold it. Includes
+// torch.
 #pragma once
 #include <ATen/core/Tensor.h>
 
