@@ -19,8 +19,9 @@ namespace tj::trainer {
 inline constexpr const char* kModelStem = "model";
 inline constexpr const char* kOptimizerStem = "optimizer";
 inline constexpr const char* kEmaStem = "ema";
-inline constexpr const char* kTrainingStem = "training";  // tensors that only the training needs
-inline constexpr const char* kMemoryStem = "memory";      // what passes have left for later steps
+inline constexpr const char* kTrainingStem = "training";    // tensors that only the training needs
+inline constexpr const char* kMemoryStem = "memory";        // what passes have left for later steps
+inline constexpr const char* kReductionStem = "reduction";  // what a compressed reduction owes
 // Of ways to synchronise whose ranks differ, or that hold something back between two steps:
 inline constexpr const char* kSyncStem = "sync";    // the same on all ranks
 inline constexpr const char* kRanksStem = "ranks";  // the moments of each rank

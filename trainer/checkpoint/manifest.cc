@@ -16,8 +16,9 @@ Error unusable(const std::string& message) {
 /// The key of the number of tokens, frames or rows names what it counts.
 const std::string kDataPrefix = "data_";
 constexpr const char* kDigestKey = "data_digest";
-constexpr const char* kSyncKey = "sync";           // missing: in each step
-constexpr const char* kMemoryKey = "memory_rows";  // 0 where it is missing
+constexpr const char* kMemoryKey = "memory_rows";   // 0 where it is missing
+constexpr const char* kSyncKey = "sync";            // missing: in each step
+constexpr const char* kReductionKey = "reduction";  // as of an exact one where it is missing
 
 Result<DataMark> data_mark_of(const json& document) {
   DataMark mark{.unit = "", .count = 0, .digest = document.value(kDigestKey, "")};
@@ -32,6 +33,14 @@ Result<DataMark> data_mark_of(const json& document) {
   if (!is_found) return unusable("lacks a field: data_tokens, or the like");
   return mark;
 }
+
+ReductionMark reduction_mark_of(const json& document) {
+  return {.ranks = integer_of(document.at("ranks")),
+          .factors_rank = integer_of(document.at("factors_rank")),
+          .is_exact = document.at("is_exact").get<bool>(),
+          .scale = document.at("scale").get<double>()};
+}
+
 }  // namespace
 
 bool Manifest::has_group(std::string_view stem) const {
@@ -68,6 +77,11 @@ std::string manifest_text(const Manifest& manifest) {
   if (manifest.memory_rows > 0) document[kMemoryKey] = manifest.memory_rows;
   if (manifest.sync != SyncMark())
     document[kSyncKey] = {{"kind", manifest.sync.kind}, {"ranks", manifest.sync.ranks}};
+  if (manifest.reduction != ReductionMark{})
+    document[kReductionKey] = {{"ranks", manifest.reduction.ranks},
+                               {"factors_rank", manifest.reduction.factors_rank},
+                               {"is_exact", manifest.reduction.is_exact},
+                               {"scale", manifest.reduction.scale}};
   for (const auto& [name, digest] : manifest.files) {
     document["files"][name] = {{"bytes", digest.bytes}, {"sha256", digest.sha256}};
   }
@@ -108,6 +122,8 @@ Result<Manifest> manifest_from(std::string_view text) {
       manifest.sync = {.kind = sync.at("kind").get<std::string>(),
                        .ranks = integer_of<int>(sync.at("ranks"))};
     }
+    if (document.contains(kReductionKey))
+      manifest.reduction = reduction_mark_of(document.at(kReductionKey));
     for (const auto& [name, digest] : document.at("files").items()) {
       manifest.files[name] = {.bytes = integer_of(digest.at("bytes")),
                               .sha256 = digest.at("sha256").get<std::string>()};

@@ -11,6 +11,7 @@
 #include "trainer/process/durable_file.h"
 #include "trainer/values/data_mark.h"
 #include "trainer/values/loss_scale.h"
+#include "trainer/values/reduction_mark.h"
 
 namespace tj::trainer {
 
@@ -44,6 +45,7 @@ struct Manifest {
   Numerics numerics;
   std::int64_t memory_rows = 0;  // ever written into the model's memory
   SyncMark sync;
+  ReductionMark reduction;
   std::map<std::string, FileDigest> files;
   /// Whether some of the files are of this group of tensors.
   bool has_group(std::string_view stem) const;

@@ -33,7 +33,7 @@ struct StateTensor {
 
 /// One set of files: `stem`.safetensors, or several of that name and an index.
 struct StateGroup {
-  std::string stem;  // "model", "optimizer", "ema", "training", "memory"
+  std::string stem;  // "model", "optimizer", "ema", "training", "memory", "reduction"
   std::vector<StateTensor> tensors;
 };
 

@@ -82,21 +82,25 @@ const char* dtype_of(const NamedTensor& named) {
   return type == at::kByte ? kUint8 : kFloat32;
 }
 
+/// As the writer has it, if need be by what the others send.
+void append_gathered(StateGroup& group, const NamedTensor& named, Communicator& communicator,
+                     DeviceToHost* copies) {
+  const auto* const dtype = dtype_of(named);
+  const auto& whole = named.parts.empty() ? named.tensor : named.whole;
+  if (whole.defined()) {
+    group.tensors.push_back({.name = named.name,
+                             .shape = named.shape,
+                             .copy_to = copy_of(whole, copies),
+                             .dtype = dtype});
+  } else {
+    group.tensors.push_back(in_parts(named, communicator, copies));
+  }
+}
+
 StateGroup group_of(const std::string& stem, const std::vector<NamedTensor>& tensors,
                     Communicator& communicator, DeviceToHost* copies) {
   StateGroup group{.stem = stem, .tensors = {}};
-  for (const auto& named : tensors) {
-    const auto* const dtype = dtype_of(named);
-    const auto& whole = named.parts.empty() ? named.tensor : named.whole;
-    if (whole.defined()) {
-      group.tensors.push_back({.name = named.name,
-                               .shape = named.shape,
-                               .copy_to = copy_of(whole, copies),
-                               .dtype = dtype});
-    } else {
-      group.tensors.push_back(in_parts(named, communicator, copies));
-    }
-  }
+  for (const auto& named : tensors) append_gathered(group, named, communicator, copies);
   return group;
 }
 
@@ -106,6 +110,20 @@ StateGroup group_in_slices(const std::string& stem, const std::vector<NamedTenso
   for (const auto& named : tensors) {
     TORCH_CHECK(std::string_view(dtype_of(named)) == kFloat32, "slices are of float32");
     append_slices(group, named, own_rank, copies);
+  }
+  return group;
+}
+
+/// Errors are of one rank each, factors of all.
+StateGroup reduction_group(const std::vector<NamedTensor>& tensors, Communicator& communicator,
+                           bool all_write, DeviceToHost* copies) {
+  StateGroup group{.stem = kReductionStem, .tensors = {}};
+  for (const auto& named : tensors) {
+    if (all_write && !named.parts.empty()) {
+      append_slices(group, named, communicator.rank(), copies);
+    } else {
+      append_gathered(group, named, communicator, copies);
+    }
   }
   return group;
 }
@@ -265,6 +283,8 @@ std::vector<StateGroup> state_groups(const StateTensors& state, Communicator& co
     groups.push_back(all_write ? group_in_slices(stem, *tensors, communicator.rank(), copies)
                                : group_of(stem, *tensors, communicator, copies));
   }
+  if (!state.reduction.empty())
+    groups.push_back(reduction_group(state.reduction, communicator, all_write, copies));
   return groups;
 }
 

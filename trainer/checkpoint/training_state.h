@@ -37,6 +37,9 @@ struct StateTensors {
   std::vector<NamedTensor> sync;       // what a way to synchronise holds back, on all ranks
   std::vector<NamedTensor> ranks;      // where they differ: the moments of each rank
   std::vector<NamedTensor> round;      // and its weights
+  /// Of a compressed reduction: error.NAME [ranks, elements], a row of each rank, and factor.NAME,
+  /// whole on all ranks.
+  std::vector<NamedTensor> reduction;
 };
 
 /// "exp_avg.NAME": what of each rank is whole and its own, as one tensor of all ranks.

@@ -14,6 +14,7 @@
 
 #include "trainer/comm/lost_peer.h"
 #include "trainer/comm/nccl_words.h"
+#include "trainer/comm/reduce/coded_reduction.h"
 #include "trainer/comm/tree_all_reduce.h"
 #include "trainer/values/failure.h"
 
@@ -38,16 +39,20 @@ static_assert(std::chrono::milliseconds(kCollectiveTimeout).count() <=
 
 class ReducerSync final : public GradientSync {
  public:
+  /// `before_step` is called at the beginning of each; `coded` is null for the exact reduction.
   ReducerSync(std::shared_ptr<c10d::Reducer> reducer, bool leaves_unused,
-              std::function<void()> count)
-      : reducer_(std::move(reducer)), leaves_unused_(leaves_unused), count_(std::move(count)) {
+              std::function<void()> before_step, std::shared_ptr<CodedReduction> coded)
+      : reducer_(std::move(reducer)),
+        leaves_unused_(leaves_unused),
+        before_step_(std::move(before_step)),
+        coded_(std::move(coded)) {
     if (!leaves_unused) return;
     // The search for unused parameters asks the logger without a look whether there is one.
     logger_ = std::make_shared<c10d::Logger>(reducer_);
     reducer_->set_logger(logger_);
   }
   void before_last_pass() override {
-    count_();
+    before_step_();
     reducer_->rebuild_buckets();  // once, after the first backward has shown the order of gradients
     reducer_->prepare_for_forward();
   }
@@ -56,11 +61,16 @@ class ReducerSync final : public GradientSync {
     reducer_->prepare_for_backward(leaves_unused_ ? std::vector{loss} : std::vector<at::Tensor>());
   }
 
+  std::optional<double> take_cosine() override {
+    return coded_ ? coded_->take_cosine() : std::nullopt;
+  }
+
  private:
   std::shared_ptr<c10d::Reducer> reducer_;
   std::shared_ptr<c10d::Logger> logger_;
   bool leaves_unused_;
-  std::function<void()> count_;
+  std::function<void()> before_step_;
+  std::shared_ptr<CodedReduction> coded_;
 };
 
 class C10dCommunicator final : public Communicator {
@@ -156,7 +166,14 @@ class C10dCommunicator final : public Communicator {
                    [received, mine]() mutable { tree_sum(received, mine); });
   }
 
-  CommVolume volume() const override { return volume_; }
+  CommVolume volume() const override {
+    auto volume = volume_;
+    const auto coded = coded_.lock();
+    if (!coded) return volume;
+    volume.elements_sent += coded->volume().elements_sent;
+    volume.bytes_sent += coded->volume().bytes_sent;
+    return volume;
+  }
 
   std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>& parameters,
                                             std::span<const std::string> names,
@@ -178,8 +195,14 @@ class C10dCommunicator final : public Communicator {
         /*gradient_as_bucket_view=*/true, names_by_index, kFirstBucketBytes,
         /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
         std::vector<std::int64_t>{});
-    return std::make_unique<ReducerSync>(std::move(reducer), options.leaves_unused,
-                                         [this, elements] { count(elements, sizeof(float), 2); });
+    const auto coded = coded_reduction(*reducer, options);
+    return std::make_unique<ReducerSync>(
+        std::move(reducer), options.leaves_unused,
+        [this, elements, coded] {
+          if (!coded) return count(elements, sizeof(float), 2);
+          coded->begin_step();
+        },
+        coded);
   }
 
   void check_peers(const std::exception& failure) override {
@@ -237,6 +260,18 @@ class C10dCommunicator final : public Communicator {
       works.push_back(started([&] { return gloo_->send(outgoing, to, tag); }));
     }
     return works;
+  }
+
+  /// Null for the exact reduction, which is the Reducer's own.
+  std::shared_ptr<CodedReduction> coded_reduction(c10d::Reducer& reducer,
+                                                  const SyncOptions& options) {
+    if (options.reduce.codec == Codec::fp32) return nullptr;
+    TORCH_CHECK(options.memory != nullptr, "a compressed reduction has a memory");
+    auto coded = std::make_shared<CodedReduction>(*gloo_, rank(), world_size(), options.reduce,
+                                                  *options.memory);
+    reducer.register_comm_hook(hook_of(coded));
+    coded_ = coded;
+    return coded;
   }
 
   /// `times` trips of a whole tensor of so many elements around the ring.
@@ -330,6 +365,7 @@ class C10dCommunicator final : public Communicator {
   c10::intrusive_ptr<c10d::Backend> nccl_;  // null without a GPU
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
   CommVolume volume_;
+  std::weak_ptr<CodedReduction> coded_;  // the hook of a Reducer
   std::int64_t tagged_collectives_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,10 @@ class GradientSync {
   virtual void before_last_pass() = 0;
   /// Call between the two, with what backward begins at.
   virtual void before_backward(const at::Tensor& loss) = 0;
+  /// After the backward of a step whose compressed reduction was compared with the exact one: the
+  /// cosine of the two. Once; not a number where a gradient is not finite. Local, and the same on
+  /// all ranks.
+  virtual std::optional<double> take_cosine() { return std::nullopt; }
 };
 
 /// A collective under way. What it reads and writes must stay until wait() has returned.
@@ -36,7 +41,8 @@ class Pending {
 };
 
 /// What this rank has sent in collectives over tensors, as a ring does: (N - 1) / N of a tensor in
-/// a reduce-scatter or an all-gather, twice that in an all-reduce. It has received as much.
+/// a reduce-scatter or an all-gather, twice that in an all-reduce. It has received as much. Of a
+/// compressed reduction the bytes are those of the codec, as they were sent.
 struct CommVolume {
   std::int64_t elements_sent = 0;
   std::int64_t bytes_sent = 0;

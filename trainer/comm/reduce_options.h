@@ -1,6 +1,8 @@
 // How the gradients of a step become the same on all ranks: what a user chose. Torch-free.
 #pragma once
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 namespace tj::trainer {
 
@@ -12,15 +14,48 @@ enum class SyncKind {
   diloco,  // each few steps: an outer optimizer moves the weights (arXiv 2311.08105)
 };
 
+class ReduceMemory;
+
 /// Gradients are reduced in buckets of this size, as PyTorch's DistributedDataParallel does.
 inline constexpr std::int64_t kGradientBucketBytes = 25 << 20;
 /// The first bucket is smaller, so that the wire is in use early.
 inline constexpr std::int64_t kFirstBucketBytes = 1 << 20;
 
+/// What gradients are on the wire.
+enum class Codec { fp32, bf16, fp16, int8, powersgd };
+/// The names of --reduce: "fp32", "bf16", "fp16", "int8", "powersgd".
+const char* to_string(Codec codec);
+std::optional<Codec> codec_from(std::string_view name);
+/// What the wire does not carry is owed to the next step: an error on each rank, and in
+/// checkpoints.
+constexpr bool has_feedback(Codec codec) {
+  return codec == Codec::int8 || codec == Codec::powersgd;
+}
+
+inline constexpr int kReduceRankMax = 64;
+/// A cosine below which a codec is given up. Rounding leaves 0.99 and more. PowerSGD pays in later
+/// steps what it leaves out, so that a single step may differ much: its bound is for what is
+/// broken.
+inline constexpr double kCheckMinOfRounding = 0.9;
+inline constexpr double kCheckMinOfPowerSgd = 0.1;
+/// So many first steps of a run PowerSGD reduces exactly, as its gradients change the most.
+inline constexpr std::int64_t kPowerSgdExactSteps = 10;
+
+struct ReduceOptions {
+  Codec codec = Codec::fp32;
+  int rank = 4;                    // of PowerSGD's matrices
+  std::int64_t check_every = 100;  // steps; 0: never
+  double check_min = kCheckMinOfRounding;
+  std::uint64_t seed = 0;  // of PowerSGD's first factors
+};
+
 struct SyncOptions {
   /// A pass may give no gradient to a parameter, which then counts as zero.
   bool leaves_unused = false;
   std::int64_t bucket_bytes = kGradientBucketBytes;
+  ReduceOptions reduce = {};
+  /// Of these parameters; needed by all codecs but fp32, and outlives the sync.
+  ReduceMemory* memory = nullptr;
 };
 
 }  // namespace tj::trainer

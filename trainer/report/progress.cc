@@ -103,6 +103,33 @@ std::string eval_json(const EvalReport& report) {
   return document.dump();
 }
 
+std::string reduction_line(const ReductionReport& report) {
+  char line[120];
+  std::snprintf(line, sizeof line, "reduce %s | cosine to the exact gradient %.4f at step %lld",
+                report.codec.c_str(), report.cosine, static_cast<long long>(report.step));
+  return line;
+}
+
+std::string given_up_line(const ReductionReport& report) {
+  char line[200];
+  std::snprintf(
+      line, sizeof line,
+      "reduce %s is given up: the cosine %.4f is below %g (--reduce-check-min); from step "
+      "%lld on gradients are reduced exactly",
+      report.codec.c_str(), report.cosine, report.cosine_min,
+      static_cast<long long>(report.step + 1));
+  return line;
+}
+
+std::string reduction_json(const ReductionReport& report) {
+  const nlohmann::ordered_json document = {{"event", "reduce"},
+                                           {"at_step", report.step},
+                                           {"codec", report.codec},
+                                           {"cosine", report.cosine},
+                                           {"gave_up", report.gave_up}};
+  return document.dump();
+}
+
 std::string progress_bar(const StepReport& report, int columns, bool has_colour) {
   char text[128];
   std::snprintf(text, sizeof text, " %lld/%lld | loss %.4f", static_cast<long long>(report.step),

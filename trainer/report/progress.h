@@ -73,6 +73,23 @@ std::string eval_line(const EvalReport& report);
 /// {"event":"eval","at_step":100,"eval_loss":2.1234,...}: the loss in full.
 std::string eval_json(const EvalReport& report);
 
+/// What a compressed reduction of gradients has given in a step, beside the exact one.
+struct ReductionReport {
+  std::int64_t step = 0;  // finished steps
+  std::string codec;
+  double cosine = 1;
+  double cosine_min = 0;
+  bool gave_up = false;  // it was below: from here on gradients are reduced exactly
+};
+
+/// reduce int8 | cosine to the exact gradient 0.9991 at step 100
+std::string reduction_line(const ReductionReport& report);
+/// reduce int8 is given up: the cosine 0.0123 is below 0.9 (--reduce-check-min); from step 101 on
+/// gradients are reduced exactly
+std::string given_up_line(const ReductionReport& report);
+/// {"event":"reduce","at_step":100,"codec":"int8","cosine":0.9991...,"gave_up":false}
+std::string reduction_json(const ReductionReport& report);
+
 /// How fast steps follow each other, with all that is between them.
 class Pace {
  public:

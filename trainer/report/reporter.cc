@@ -139,6 +139,14 @@ class Reporter::Impl {
     (void)append_line(metrics(), eval_json(report));  // the next step says why not
   }
 
+  void reduction_checked(const ReductionReport& report) {
+    if (!is_first()) return;
+    if (tensorboard_) tensorboard_->reduction_checked(report);
+    say(reduction_line(report));
+    if (report.gave_up) say_error(given_up_line(report));
+    (void)append_line(metrics(), reduction_json(report));  // the next step says why not
+  }
+
   void save_begins(std::int64_t step) {
     if (is_first()) ledger_.mark(step);
   }
@@ -353,6 +361,9 @@ void Reporter::training_begins(std::int64_t step, const std::string& path) {
 void Reporter::set_aside(const SetAside& aside) { impl_->set_aside(aside); }
 Result<void> Reporter::step(StepReport report) { return impl_->step(report); }
 void Reporter::evaluated(const EvalReport& report) { impl_->evaluated(report); }
+void Reporter::reduction_checked(const ReductionReport& report) {
+  impl_->reduction_checked(report);
+}
 void Reporter::save_begins(std::int64_t step) { impl_->save_begins(step); }
 void Reporter::saved(const SaveReport& report) { impl_->saved(report); }
 void Reporter::interfered(const InterferenceReport& report) { impl_->interfered(report); }

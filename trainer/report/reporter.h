@@ -54,6 +54,8 @@ class Reporter {
   Result<void> step(StepReport report);
   /// The loss on other data is known.
   void evaluated(const EvalReport& report);
+  /// A compressed reduction was compared with the exact one.
+  void reduction_checked(const ReductionReport& report);
   /// The state of `step` is being saved.
   void save_begins(std::int64_t step);
   /// A checkpoint is complete. Any thread.

@@ -72,6 +72,11 @@ void TensorBoard::evaluated(const EvalReport& report) {
   file_->add(scalars_event(at(report.step), values));
 }
 
+void TensorBoard::reduction_checked(const ReductionReport& report) {
+  const std::vector<ScalarValue> values{{"reduce/cosine", report.cosine}};
+  file_->add(scalars_event(at(report.step), values));
+}
+
 void TensorBoard::picture(std::int64_t step, const Picture& picture, const std::string& png) {
   file_->add(image_event(at(step), "eval/picture",
                          {.width = picture.width, .height = picture.height, .bytes = png}));

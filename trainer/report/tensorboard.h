@@ -28,6 +28,7 @@ class TensorBoard {
              const Unit& unit);
   void step(const StepReport& report, const Spending& spending);
   void evaluated(const EvalReport& report);
+  void reduction_checked(const ReductionReport& report);
   /// `png`: the file of it.
   void picture(std::int64_t step, const Picture& picture, const std::string& png);
   void end(std::int64_t step, SessionStatus status);

@@ -19,6 +19,24 @@
 namespace tj::trainer {
 namespace {
 
+/// What a compressed reduction remembers, as a checkpoint holds it: the errors of each rank in a
+/// row of its own.
+void append_reduction(const ReduceMemory& memory, Communicator& communicator,
+                      std::vector<NamedTensor>& list) {
+  const int ranks = communicator.world_size();
+  for (const auto& entry : memory.entries()) {
+    if (entry.error.defined()) {
+      const std::int64_t elements = entry.error.numel();
+      NamedTensor named{
+          .name = "error." + entry.name, .tensor = entry.error, .shape = {ranks, elements}};
+      for (int rank = 0; rank < ranks && ranks > 1; ++rank)
+        named.parts.push_back({.begin = rank * elements, .end = (rank + 1) * elements});
+      list.push_back(std::move(named));
+    }
+    if (entry.factor.defined()) append_tensors(list, {entry.name}, {entry.factor}, "factor.");
+  }
+}
+
 /// Gradients are all-reduced bucket by bucket, as backward makes them.
 class OverlappedReplicas final : public Replicas {
  public:
@@ -28,6 +46,11 @@ class OverlappedReplicas final : public Replicas {
         comm_(communicator),
         clock_(clock),
         leaves_unused_(workload.may_leave_tensors_unused()) {}
+
+  void adopt(const std::vector<at::Tensor>& trained) override {
+    Replicas::adopt(trained);
+    if (plan_.reduce.codec != Codec::fp32) memory_.emplace(parameters_, names_, plan_.reduce);
+  }
 
   void begin(const GroupStems&) override {
     if (comm_.world_size() > 1) watch_.emplace(parameters_, clock_);
@@ -58,6 +81,20 @@ class OverlappedReplicas final : public Replicas {
 
   void finish_gradients() override {
     if (leaves_unused_) complete_gradients();
+    if (memory_ && memory_->is_to_be_paid) memory_->pay(parameters_);
+  }
+
+  std::optional<double> take_cosine() override { return sync_->take_cosine(); }
+  ReduceMemory* reduce_memory() override { return memory_ ? &*memory_ : nullptr; }
+
+  StateTensors state() const override {
+    auto state = Replicas::state();
+    if (memory_) append_reduction(*memory_, comm_, state.reduction);
+    return state;
+  }
+
+  std::int64_t held_bytes() const override {
+    return Replicas::held_bytes() + (memory_ ? memory_->held_bytes() : 0);
   }
 
   at::Tensor clip(double norm_max) override { return clip_gradients(gradients(), norm_max); }
@@ -82,7 +119,10 @@ class OverlappedReplicas final : public Replicas {
 
   void reduce_in_buckets_of(std::int64_t bytes) {
     sync_ = comm_.synchronise(parameters_, names_,
-                              {.leaves_unused = leaves_unused_, .bucket_bytes = bytes});
+                              {.leaves_unused = leaves_unused_,
+                               .bucket_bytes = bytes,
+                               .reduce = plan_.reduce,
+                               .memory = reduce_memory()});
   }
 
   /// The order in which backward makes them is that of the layers, last to first.
@@ -104,6 +144,7 @@ class OverlappedReplicas final : public Replicas {
   PhaseClock& clock_;
   bool leaves_unused_;
   std::optional<GradientWatch> watch_;  // where there are ranks to wait for
+  std::optional<ReduceMemory> memory_;  // of a compressed reduction; outlives the sync
   std::unique_ptr<GradientSync> sync_;
   double backward_seconds_ = 0;  // of the last pass that reduced, without the waits
   int steps_done_ = 0;

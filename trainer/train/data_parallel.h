@@ -6,11 +6,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "trainer/checkpoint/folder.h"
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/comm/communicator.h"
+#include "trainer/comm/reduce/reduce_memory.h"
 #include "trainer/train/logical_shard_tree.h"
 #include "trainer/train/plan.h"
 #include "trainer/watch/phase_clock.h"
@@ -61,6 +63,12 @@ class DataParallel {
   /// Collective, before a save: state() is at rest from here to the next update. The groups that
   /// need not be saved, as others hold the same.
   virtual GroupStems prepare_save() { return {}; }
+
+  /// What the last step's compressed reduction has shown of itself, where it was compared with the
+  /// exact one: GradientSync::take_cosine().
+  virtual std::optional<double> take_cosine() { return std::nullopt; }
+  /// Of a compressed reduction; null of an exact one. The last pass of a step changes it.
+  virtual ReduceMemory* reduce_memory() { return nullptr; }
 
   /// Whether the weights that this rank holds between two steps are finite.
   virtual bool is_finite_here() const = 0;

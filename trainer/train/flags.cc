@@ -78,6 +78,14 @@ constexpr Flag kFlags[] = {
     {.name = "--bucket-mib",
      .help = "size in which gradients are reduced while backward runs; auto: by what the first "
              "steps show of wire and backward (25)"},
+    {.name = "--reduce",
+     .help = "what gradients are on the wire: fp32, bf16, fp16, int8 or powersgd (fp32)"},
+    {.name = "--reduce-rank", .help = "of powersgd: rank of its matrices, 1 to 64 (4)"},
+    {.name = "--reduce-check-every",
+     .help = "compare with the exact gradient each N steps; 0: never (100)"},
+    {.name = "--reduce-check-min",
+     .help = "below this cosine to it gradients are reduced exactly from then on (0.9; 0.1 of "
+             "powersgd)"},
     {.name = "--deterministic",
      .help = "the same bits on 1, 2, 4... ranks and with any accumulation",
      .is_switch = true},

@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <set>
 
@@ -102,14 +103,18 @@ void Learner::begin(const GroupStems& read) {
 }
 
 void Learner::pass(const Batch& batch, std::int64_t first_sample, std::int64_t weight_of_step) {
-  const double scale = plan_.precision == Precision::fp16 ? loss_scale_.scale : 1.0;
-  const double factor = scale / static_cast<double>(weight_of_step);
+  const double factor = gradient_scale() / static_cast<double>(weight_of_step);
   if (auto* const tree = parallel_->tree()) {
     pass_by_logical_shards(*tree, batch, first_sample, factor);
   } else {
     pass_whole(batch, first_sample, factor);
   }
   ++passes_done_;
+}
+
+/// Of what backward makes.
+double Learner::gradient_scale() const {
+  return plan_.precision == Precision::fp16 ? loss_scale_.scale : 1.0;
 }
 
 void Learner::pass_whole(const Batch& batch, std::int64_t first_sample, double factor) {
@@ -209,7 +214,8 @@ UpdateOutcome Learner::update(double lr, std::int64_t weight_of_step) {
   HostRead read(told_of(sums, {norm, overflow, is_applied, are_losses_finite(sums_)}));
   // The device has this to do while the host looks at the numbers.
   parallel_->update(lr, is_applied.logical_not().to(at::kFloat));
-  const auto outcome = outcome_of(read.wait(), weight_of_step);
+  auto outcome = outcome_of(read.wait(), weight_of_step);
+  check_reduction(outcome);
   if (outcome.is_applied) {
     parallel_->move_averages();
   } else {
@@ -230,9 +236,43 @@ UpdateOutcome Learner::outcome_of(const at::Tensor& told, std::int64_t weight_of
   outcome.loss = outcome.sums.loss / static_cast<double>(weight_of_step);
   const bool has_overflowed = facts[kOverflow] != 0;
   if (!has_overflowed) outcome.gradient_norm = facts[kNorm];
+  const double scale = gradient_scale();
   if (plan_.precision == Precision::fp16) loss_scale_.update(!has_overflowed);
+  auto* const memory = parallel_->reduce_memory();
+  if (memory != nullptr && gradient_scale() != scale) memory->rescale(gradient_scale() / scale);
   are_own_losses_finite_ = facts[kAreOwnFinite] != 0;
   return outcome;
+}
+
+/// Collective where a step was checked, which is the same on all ranks. They go by rank 0's number.
+void Learner::check_reduction(UpdateOutcome& outcome) {
+  const auto cosine = parallel_->take_cosine();
+  if (!cosine) return;
+  auto agreed = torch::full({}, *cosine, at::kDouble);
+  comm_.broadcast(agreed, 0);
+  if (std::isnan(agreed.item<double>())) return;  // nothing was applied that could be judged
+  outcome.cosine = agreed.item<double>();
+  outcome.gave_up = *outcome.cosine < plan_.reduce.check_min;
+  if (outcome.gave_up) parallel_->reduce_memory()->is_exact = true;
+}
+
+ReductionMark Learner::reduction() const {
+  const auto* const memory = parallel_->reduce_memory();
+  if (memory == nullptr) return {};
+  const auto codec = plan_.reduce.codec;
+  return {.ranks = has_feedback(codec) ? comm_.world_size() : 0,
+          .factors_rank = codec == Codec::powersgd ? plan_.reduce.rank : 0,
+          .is_exact = memory->is_exact,
+          .scale = gradient_scale()};
+}
+
+void Learner::go_on_reducing(const ReductionMark& mark, std::int64_t steps) {
+  auto* const memory = parallel_->reduce_memory();
+  if (memory == nullptr) return;
+  memory->steps = steps;
+  memory->is_exact = mark.is_exact;
+  memory->is_to_be_paid = comm_.world_size() == 1 && mark.ranks > 0;
+  if (mark.scale > 0) memory->rescale(gradient_scale() / mark.scale);
 }
 
 /// Passes have changed them by what each rank alone has seen.

@@ -13,6 +13,7 @@
 #include "trainer/train/data_parallel.h"
 #include "trainer/train/plan.h"
 #include "trainer/values/loss_scale.h"
+#include "trainer/values/reduction_mark.h"
 #include "trainer/watch/phase_clock.h"
 #include "trainer/workload/model.h"
 #include "trainer/workload/step_memory.h"
@@ -31,6 +32,8 @@ struct UpdateOutcome {
   double loss = 0;           // mean over all that counts in the step, of all ranks
   double gradient_norm = 0;  // before clipping; 0 when fp16 overflowed
   bool is_applied = true;    // false: loss or gradient was not finite, and the weights stay
+  std::optional<double> cosine = {};  // of the compressed gradient to the exact one, if compared
+  bool gave_up = false;               // it was too low: from here on gradients are reduced exactly
 };
 
 class Learner {
@@ -81,6 +84,12 @@ class Learner {
   void set_remembered_rows(std::int64_t rows) {
     if (memory_) memory_->set_appended(rows);
   }
+  /// Whether the last pass of a step already changes what state() shares with a checkpoint.
+  bool passes_change_state() const { return parallel_->reduce_memory() != nullptr; }
+  /// What of a compressed reduction is in state(), beside its tensors.
+  ReductionMark reduction() const;
+  /// Its tensors are those of a checkpoint after `steps`, of which it says `mark`.
+  void go_on_reducing(const ReductionMark& mark, std::int64_t steps);
   /// Bytes of weights, gradients, moments and averages on this rank, where they were the most: at
   /// the beginning of an update. 0 before the first.
   std::int64_t state_bytes() const { return state_bytes_; }
@@ -94,6 +103,8 @@ class Learner {
   void add_sums(std::int64_t slot, const PassSums& sums);
   at::Tensor sums_over_ranks();
   SampleSums sample_sums(std::span<const double> sums) const;
+  void check_reduction(UpdateOutcome& outcome);
+  double gradient_scale() const;
   UpdateOutcome outcome_of(const at::Tensor& told, std::int64_t weight_of_step);
   ModelKeeper keeper();
   void average_buffers();

@@ -134,6 +134,7 @@ class Loop {
             .numerics = numerics_of(plan_),
             .memory_rows = learner_.remembered_rows(),
             .sync = sync_mark_of(plan_.sync, comm_.world_size()),
+            .reduction = learner_.reduction(),
             .files = {}};
   }
 
@@ -145,6 +146,7 @@ class Loop {
     learner_.set_optimizer_steps(manifest.optimizer_steps);
     learner_.loss_scale() = manifest.loss_scale;
     learner_.set_remembered_rows(manifest.memory_rows);
+    learner_.go_on_reducing(manifest.reduction, manifest.step);
     return step_;
   }
 
@@ -225,6 +227,8 @@ class Loop {
       const bool is_first_pass = &pass == &passes.front();
       if (!is_first_pass) sum_with_stop_vote({});
       if (stopped_) return StepEnd::stopped;
+      const bool is_last_pass = &pass == &passes.back();
+      if (is_last_pass && learner_.passes_change_state()) wait_until_copied();
       learner_.pass(pass.batch, pass.first_sample, weight_of_step);
     }
     lr_ = learning_rate(plan_.schedule, step_);
@@ -310,6 +314,12 @@ class Loop {
   /// A full disk may show here first; the next step tells all ranks.
   void report(double seconds) {
     if (!pending_) pending_ = report_step(seconds);
+    if (outcome_.cosine)
+      reporter_.reduction_checked({.step = step_,
+                                   .codec = to_string(plan_.reduce.codec),
+                                   .cosine = *outcome_.cosine,
+                                   .cosine_min = plan_.reduce.check_min,
+                                   .gave_up = outcome_.gave_up});
     saving_->step_took(seconds);
   }
 

@@ -120,6 +120,44 @@ void read_zero(Reader& reader, const Workload& workload, TrainPlan& plan) {
   zero.reuse = reader.whole("--zero-reuse", from_default("0"), elements);
 }
 
+/// Where gradients are not reduced as a whole, or their bits are promised, there is no codec.
+void read_reduce(Reader& reader, TrainPlan& plan) {
+  auto& reduce = plan.reduce;
+  reduce.codec =
+      reader.choice("--reduce", "fp32", "fp32, bf16, fp16, int8 or powersgd", codec_from);
+  const bool is_power = reduce.codec == Codec::powersgd;
+  const bool is_exact = reduce.codec == Codec::fp32;
+  if (!is_power && reader.is_given("--reduce-rank"))
+    reader.fail("--reduce-rank", reader.given("--reduce-rank"), "it needs --reduce powersgd");
+  for (const char* const name : {"--reduce-check-every", "--reduce-check-min"})
+    if (is_exact && reader.is_given(name))
+      reader.fail(name, reader.given(name), "it needs another --reduce than fp32");
+  if (is_exact) return;
+  if (plan.zero.stage > 0)
+    reader.fail("--reduce", to_string(reduce.codec),
+                "it must be fp32 with --zero " + std::to_string(plan.zero.stage) +
+                    ", under which no rank has all gradients");
+  if (plan.logical_shards > 0)
+    reader.fail("--reduce", to_string(reduce.codec),
+                "it must be fp32 with --deterministic, whose bits no number of ranks changes");
+  if (plan.sync.kind != SyncKind::step)
+    reader.fail("--reduce", to_string(reduce.codec),
+                "it must be fp32 with another --sync than step, which reduces by itself");
+  if (plan.sync.bucket_bytes == 0)
+    reader.fail("--bucket-mib", "auto",
+                std::string("it measures the exact reduction: with --reduce ") +
+                    to_string(reduce.codec) + " it must be a number");
+  if (is_power)
+    reduce.rank =
+        static_cast<int>(reader.whole("--reduce-rank", from_default("4"), {1, kReduceRankMax}));
+  reduce.check_every = reader.whole("--reduce-check-every", from_default("100"), {0, kCountMax});
+  const double check_min = is_power ? kCheckMinOfPowerSgd : kCheckMinOfRounding;
+  reduce.check_min =
+      reader.real("--reduce-check-min",
+                  {number_text(check_min), std::string("default of ") + to_string(reduce.codec)},
+                  {-1, 1}, "it must be a number from -1 to 1");
+}
+
 void read_compute(Reader& reader, TrainPlan& plan) {
   const Range<double> share{0, std::nextafter(1.0, 0.0)};
   plan.device = reader.choice("--device", "auto", "auto, cpu or cuda", device_choice_from);
@@ -234,7 +272,9 @@ Result<TrainPlan> make_plan(const Flags& flags, int world_size, const Preset& pr
   read_zero(reader, workload, plan);
   read_determinism(reader, world_size, plan);
   read_sync(reader, world_size, plan);
+  read_reduce(reader, plan);
   read_run(reader, plan);
+  plan.reduce.seed = plan.seed;
   if (reader.error()) return *reader.error();
   plan.settings = reader.take_settings();
   return plan;

@@ -9,6 +9,7 @@
 
 #include "contract/result.h"
 #include "trainer/comm/accelerator.h"
+#include "trainer/comm/reduce_options.h"
 #include "trainer/report/progress.h"
 #include "trainer/train/schedule.h"
 #include "trainer/train/sync_plan.h"
@@ -47,6 +48,7 @@ struct TrainPlan {
   bool recompute = false;
   ZeroOptions zero;
   SyncPlan sync;
+  ReduceOptions reduce;
   std::int64_t logical_shards = 0;  // > 0: deterministic, with so many in a batch
   int threads = 0;                  // 0: this process's share of the cores
   std::uint64_t seed = 0;

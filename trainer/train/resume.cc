@@ -12,6 +12,7 @@
 #include "trainer/process/early_stop.h"
 #include "trainer/process/lines.h"
 #include "trainer/process/stop_request.h"
+#include "trainer/train/resume_reduction.h"
 #include "trainer/train/stop_vote.h"
 #include "trainer/train/sync_mark.h"
 
@@ -194,7 +195,8 @@ std::optional<Failure> load_memory(const ResumeInputs& inputs, const std::filesy
 
 /// Each rank reads where all see the same folder. `read`: what was read.
 std::optional<Failure> load_checkpoint(const ResumeInputs& inputs, const std::string& name,
-                                       const StateTensors& state, GroupStems& read) {
+                                       const Manifest& manifest, const StateTensors& state,
+                                       GroupStems& read) {
   const std::pair<const char*, const std::vector<NamedTensor>*> groups[] = {
       {kModelStem, &state.model}, {kOptimizerStem, &state.optimizer},
       {kEmaStem, &state.ema},     {kTrainingStem, &state.training},
@@ -203,21 +205,26 @@ std::optional<Failure> load_checkpoint(const ResumeInputs& inputs, const std::st
   const GroupStems of_sync{kSyncStem, kRanksStem, kRoundStem};
   const auto folder = std::filesystem::path(inputs.plan.out) / name;
   const int readers = inputs.is_shared ? inputs.communicator.world_size() : 1;
-  for (const auto& [stem, tensors] : groups) {
-    if (tensors->empty() || (of_sync.contains(stem) && !read.contains(stem))) continue;
-    read.insert(stem);
+  const auto fill_from = [&](const char* stem, const std::vector<NamedTensor>& tensors) {
     Result<TensorReader> reader{TensorReader()};
     if (inputs.communicator.rank() < readers) {
       auto catalog = TensorCatalog::open(folder, stem);
       reader =
           catalog ? Result(reader_of(std::move(*catalog))) : Result<TensorReader>(catalog.error());
     }
-    const auto failure = fill_group(inputs, *tensors, reader, readers, [&](const Error& error) {
+    return fill_group(inputs, tensors, reader, readers, [&](const Error& error) {
       return not_usable(folder.string() + ": " + describe(error));
     });
-    if (failure) return failure;
+  };
+  for (const auto& [stem, tensors] : groups) {
+    if (tensors->empty() || (of_sync.contains(stem) && !read.contains(stem))) continue;
+    read.insert(stem);
+    if (auto failure = fill_from(stem, *tensors)) return failure;
   }
-  return load_memory(inputs, folder, state);
+  auto failure = load_reduction(
+      {.plan = inputs.plan, .communicator = inputs.communicator, .mark = manifest.reduction}, state,
+      [&](const auto& tensors) { return fill_from(kReductionStem, tensors); });
+  return failure ? failure : load_memory(inputs, folder, state);
 }
 
 /// The same seed gives the same weights, but processors may round differently.
@@ -298,7 +305,7 @@ Beginning begin_from_checkpoint(const ResumeInputs& inputs, const StateTensors& 
       shared_text(comm, source.checkpoint ? source.checkpoint->folder.filename().string() : "", 0);
   const auto mark = sync_mark_of(inputs.plan.sync, comm.world_size());
   beginning.read = sync_groups_of(*beginning.manifest, mark);
-  beginning.failure = load_checkpoint(inputs, name, state, beginning.read);
+  beginning.failure = load_checkpoint(inputs, name, *beginning.manifest, state, beginning.read);
   if (beginning.failure) return beginning;
   if (source.checkpoint) {
     beginning.checkpoint_path = source.checkpoint->folder.string();

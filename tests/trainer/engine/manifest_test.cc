@@ -23,6 +23,15 @@ TEST(Manifest, round_trips) {
   EXPECT_EQ(*read, example());
 }
 
+TEST(Manifest, says_what_a_compressed_reduction_has_left) {
+  Manifest manifest = example();
+  EXPECT_FALSE(nlohmann::json::parse(manifest_text(manifest)).contains("reduction"));
+  manifest.reduction = {.ranks = 4, .factors_rank = 8, .is_exact = true, .scale = 1024};
+  const auto read = manifest_from(manifest_text(manifest));
+  ASSERT_TRUE(read) << describe(read.error());
+  EXPECT_EQ(*read, manifest);
+}
+
 TEST(Manifest, any_cut_is_noticed) {
   const std::string text = manifest_text(example());
   for (std::size_t length = 0; length + 2 < text.size(); ++length) {

@@ -202,6 +202,26 @@ TEST(TrainPlan, convolutions_are_the_fastest_unless_their_bits_are_asked_for) {
   EXPECT_TRUE(repeats({{"--deterministic", "true"}}));
 }
 
+TEST(TrainPlan, a_compressed_reduction_is_checked_by_the_bound_of_its_codec) {
+  const auto reduce_of = [](const Flags& flags) {
+    const auto run = gpt2_run(flags_with(flags), 2);
+    EXPECT_TRUE(run) << describe(run.error());
+    return run->plan.reduce;
+  };
+  EXPECT_EQ(reduce_of({}).codec, Codec::fp32);
+  EXPECT_EQ(reduce_of({{"--reduce", "int8"}}).check_min, kCheckMinOfRounding);
+  EXPECT_EQ(reduce_of({{"--reduce", "int8"}}).check_every, 100);
+  const auto power = reduce_of({{"--reduce", "powersgd"}, {"--reduce-rank", "2"}, {"--seed", "7"}});
+  EXPECT_EQ(power.check_min, kCheckMinOfPowerSgd);
+  EXPECT_EQ(power.rank, 2);
+  EXPECT_EQ(power.seed, 7U);
+  EXPECT_EQ(error_of({{"--reduce", "int8"}, {"--zero", "1"}}, 2),
+            "--reduce: is \"int8\"; it must be fp32 with --zero 1, under which no rank has all "
+            "gradients");
+  EXPECT_EQ(error_of({{"--reduce-check-min", "0.5"}}, 2),
+            "--reduce-check-min: is \"0.5\"; it needs another --reduce than fp32");
+}
+
 TEST(TrainPlan, deterministic_refuses_what_its_tree_can_not_hold) {
   const Flags flags{{"--deterministic", "true"}, {"--batch-size", "48"}};
   const auto with = [&](Flags more) {

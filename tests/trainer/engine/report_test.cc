@@ -104,6 +104,18 @@ TEST(Progress, an_evaluation_is_one_line_and_one_event) {
       R"({"event":"eval","at_step":100,"eval_loss":0.30000000000000004,"targets":32768,"seconds":0.414})");
 }
 
+TEST(Progress, a_checked_reduction_is_one_line_and_one_event) {
+  ReductionReport report{.step = 100, .codec = "int8", .cosine = 0.99914, .cosine_min = 0.9};
+  EXPECT_EQ(reduction_line(report),
+            "reduce int8 | cosine to the exact gradient 0.9991 at step 100");
+  EXPECT_EQ(reduction_json(report),
+            R"({"event":"reduce","at_step":100,"codec":"int8","cosine":0.99914,"gave_up":false})");
+  report.cosine = 0.0123;
+  EXPECT_EQ(given_up_line(report),
+            "reduce int8 is given up: the cosine 0.0123 is below 0.9 (--reduce-check-min); from "
+            "step 101 on gradients are reduced exactly");
+}
+
 TEST(Settings, the_table_is_aligned) {
   const Setting rows[] = {{"lr", "0.003", "preset gpt2-nano"}, {"batch-size", "32", "flag"}};
   EXPECT_EQ(render_settings(rows),
