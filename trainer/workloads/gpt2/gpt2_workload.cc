@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "trainer/workload/made_up_samples.h"
 #include "trainer/workloads/gpt2/token_samples.h"
 
 namespace tj::trainer {
@@ -100,6 +101,19 @@ OpenedData Gpt2Workload::open_data(const DataPaths& data) {
   source->require_ids_below(says_vocabulary ? source->vocabulary() : config_.vocabulary);
   return {.source = std::make_unique<TokenSamples>(std::move(*source), config_.context,
                                                    training_.ignored_token)};
+}
+
+OpenedData Gpt2Workload::make_up_data() {
+  if (config_.vocabulary == 0)
+    return {.source = {},
+            .failure = bad_config(Error{.code = Code::invalid,
+                                        .message = "is missing, and no --data says it; GPT-2's is "
+                                                   "50257",
+                                        .subject = "--vocabulary"})};
+  std::vector<MadeUpTensor> tokens{{.type = HostTensor::Type::int32,
+                                    .shape = {config_.context + 1},
+                                    .below = config_.vocabulary}};
+  return {.source = std::make_unique<MadeUpSamples>(std::move(tokens), config_.context)};
 }
 
 /// What is trained on completes the model.
