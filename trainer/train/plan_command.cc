@@ -231,7 +231,36 @@ void write_picture(const std::string& path, const Forecast& forecast) {
                       .message = "--svg: " + describe(written.error())}};
 }
 
-int answer(const Asked& asked) {
+/// Of the activations, what is left of them with --recompute; 0: the model knows no such flag.
+double recompute_share(const Choice& choice, Flags flags, double activation_bytes) {
+  flags["--recompute"] = "true";
+  try {
+    const auto asked = ask(choice, flags);
+    const auto probe = probe_passes({.plan = asked.plan,
+                                     .workload = *asked.workload,
+                                     .source = *asked.source,
+                                     .memory_bytes = free_bytes(asked.env),
+                                     .measures_time = false});
+    return probe ? std::min(1.0, probe->activation_bytes / activation_bytes) : 0;
+  } catch (const PlanFailed&) {
+    return 0;
+  }
+}
+
+/// Where it does not fit it is tried whether --recompute would help.
+Forecast forecast_with(const Choice& choice, const Flags& flags, ForecastInputs inputs) {
+  auto forecast = forecast_of(inputs);
+  const double activations = inputs.memory.activation_bytes.value_or(0);
+  if (forecast.fits || activations == 0 || flags.contains("--recompute")) return forecast;
+  const double share = recompute_share(choice, flags, activations);
+  if (share == 0) return forecast;
+  inputs.memory_room.can_recompute = true;
+  inputs.memory_room.recompute_share = share;
+  return forecast_of(std::move(inputs));
+}
+
+int answer(const Choice& choice, const Flags& flags) {
+  const auto asked = ask(choice, flags);
   auto inputs = forecast_inputs(asked.request, asked.plan, *asked.workload);
   if (asked.request.probes_link) {
     measure_together(asked, inputs);
@@ -243,7 +272,7 @@ int answer(const Asked& asked) {
     measure_passes(asked, inputs);
   }
   inputs.room = room_of(asked);
-  const auto forecast = forecast_of(std::move(inputs));
+  const auto forecast = forecast_with(choice, flags, std::move(inputs));
   write_picture(asked.request.svg, forecast);
   const std::string text =
       asked.request.is_json ? forecast_json(forecast).dump(2) + "\n" : forecast_text(forecast);
@@ -271,7 +300,7 @@ int run_plan(int argc, const char* const* argv, Registry registry) {
     return exit_code::kDone;
   }
   try {
-    return answer(ask(*choice, parsed->flags));
+    return answer(*choice, parsed->flags);
   } catch (const PlanFailed& failed) {
     return fail(failed.failure);
   } catch (const PeerLostError& lost) {

@@ -77,9 +77,10 @@ void read_link(FlagReader& reader, PlanRequest& request) {
                       1e3;
   if (!reader.is_given("--link")) {
     if (request.ranks > 1 && !request.probes_link)
-      reader.fail(
-          "--link", "",
-          std::string("give ") + kLinkRule + ", or measure it with --probe under trainer launch");
+      reader.fail({.code = Code::invalid,
+                   .message = std::string("is missing: give ") + kLinkRule +
+                              ", or measure it with --probe under trainer launch",
+                   .subject = "--link"});
     return;
   }
   request.link_text = reader.given("--link");
