@@ -1,4 +1,5 @@
-// All that `trainer plan` says of a training before it begins: traffic, time, memory and advice. Pure.
+// All that `trainer plan` says of a training before it begins: traffic, time, memory and advice.
+// Pure.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>

@@ -1,5 +1,5 @@
-// The picture of `trainer plan`, in the look of docs/measurements: readable on a light and on a dark
-// page.
+// Draws the picture of `trainer plan` in the look of docs/measurements: readable on a light and on
+// a dark page.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -1,3 +1,4 @@
+// Writes a forecast for people: rows, the table of settings, memory, GPUs.
 #include <cmath>
 #include <cstdio>
 

@@ -86,7 +86,7 @@ class Arrivals {
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;  // tensors hold theirs weakly
 };
 
-/// Alone, with everything whole: what ranks share out changes what they hold, not what they compute.
+/// Alone, with everything whole: what ranks share out changes what they hold, not the computing.
 TrainPlan alone(TrainPlan plan) {
   plan.accumulation = kPassesOfStep;
   plan.zero = {};

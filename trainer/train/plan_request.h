@@ -1,5 +1,5 @@
-// What `trainer plan` is asked, and what of the answer follows from the flags of the training alone.
-// Pure.
+// What `trainer plan` is asked, and what of the answer follows from the flags of the training
+// alone. Pure.
 #pragma once
 #include <optional>
 #include <span>

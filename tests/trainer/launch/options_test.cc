@@ -119,9 +119,10 @@ TEST(Options, wrong_ones_are_named) {
   EXPECT_EQ(error_of({"env", "train.py"}),
             "train.py: is not an option of trainer env; see trainer env --help");
   EXPECT_EQ(error_of({"check", "--data", ""}), "--data: is empty; it must be a path");
-  EXPECT_EQ(error_of({}),
-            "trainer: no command; it must be launch, env, check, prepare, export, train, plan, encode, "
-            "decode or reconstruct");
+  EXPECT_EQ(
+      error_of({}),
+      "trainer: no command; it must be launch, env, check, prepare, export, train, plan, encode, "
+      "decode or reconstruct");
   EXPECT_EQ(error_of({"lunch"}),
             "trainer: \"lunch\" is not a command; it must be launch, env, check, prepare, export, "
             "train, plan, encode, decode or reconstruct");

@@ -1,4 +1,5 @@
-// Bytes and seconds on the wire: the sums of system S2 (50.2 million parameters, two nodes, 1 Gbps).
+// Bytes and seconds on the wire: the sums of system S2 (50.2 million parameters, two nodes, one
+// gigabit).
 #include "trainer/predict/traffic.h"
 
 #include <gtest/gtest.h>
