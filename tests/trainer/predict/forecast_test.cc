@@ -73,12 +73,12 @@ TEST(Forecast, of_zero_has_one_form_of_gradients) {
 
 TEST(Forecast, what_does_not_fit_is_said_with_what_would) {
   EXPECT_EQ(shortage_text(forecast_of(s2())),
-            "a rank needs 6.8 GB, and has 4.0 GB of this machine; --accumulation 32 (4 in a pass) "
+            "a rank needs 6.9 GB, and has 4.0 GB of this machine; --accumulation 32 (4 in a pass) "
             "fits");
   auto inputs = s2();
   inputs.room.bytes = 1e8;
   EXPECT_EQ(shortage_text(forecast_of(inputs)),
-            "a rank needs 6.8 GB, and has 100 MB of this machine; no stage of ZeRO and no smaller "
+            "a rank needs 6.9 GB, and has 100 MB of this machine; no stage of ZeRO and no smaller "
             "pass makes it fit on 2 ranks");
   inputs.room.bytes = 8e9;
   EXPECT_EQ(shortage_text(forecast_of(inputs)), "");
