@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench bench-operator bench-trainer bench-tokenizer bench-decode soak storm cpus repeat images-from-source faults fuzz gpu-kit check format clean bench-slow-network
+.PHONY: help run build test bench bench-operator bench-trainer bench-tokenizer bench-decode soak storm cpus repeat images-from-source faults fuzz gpu-kit check format clean bench-slow-network bench-plan
 
 export TRAININGJOB_CACHE ?= $(HOME)/.cache/trainingjob
 export CCACHE_DIR ?= $(TRAININGJOB_CACHE)/ccache
@@ -60,6 +60,12 @@ bench-decode:  ## measures how long a training on videos waits for them (five mi
 	cmake --preset dev --log-level=WARNING >/dev/null
 	cmake --build --preset dev --target trainer trainer-engine trainer_video
 	tests/bench/trainer/decode.py
+
+bench-plan:  ## holds `trainer plan` to runs over shaped links (ten minutes; root)
+	tools/deps build
+	cmake --preset dev --log-level=WARNING >/dev/null
+	cmake --build --preset dev --target trainer trainer-engine
+	tests/bench/plan/run
 
 soak:  ## 200 jobs come and go in ten minutes; the operator may not grow
 	tools/deps build

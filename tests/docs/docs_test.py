@@ -139,6 +139,12 @@ class Trainer(unittest.TestCase):
         own = text[: text.index("--nproc")]
         self.assertEqual({flag.split()[0] for flag in table if flag.startswith("--")}, long_flags(own))
 
+    def test_the_plan_flags_are_those_of_the_program(self):
+        _, text = program_output("trainer", "plan", "--help")
+        table = markdown.first_column(markdown.section(read("docs/plan.md"), "Flags"))
+        own = text[: text.index("As of trainer train")]
+        self.assertEqual({flag.split()[0] for flag in table}, long_flags(own))
+
     def test_the_prepare_flags_are_those_of_the_program(self):
         _, text = program_output("trainer", "prepare", "--help")
         table = markdown.first_column(markdown.section(read("docs/data.md"), "trainer prepare"))

@@ -54,6 +54,55 @@ std::optional<Finding> check_data(const CheckOptions& options, SignalQueue& sign
   return Finding{fatal, "--data", all, *end.failure + "; it must be there on every node", {}};
 }
 
+/// Of a document of `trainer plan`.
+Finding judge_plan(const nlohmann::json& document) {
+  const nlohmann::json none = nlohmann::json::object();
+  const auto& memory = document.contains("memory") ? document["memory"] : none;
+  const auto bytes = [&](const char* name) {
+    const auto value = memory.find(name);
+    return value != memory.end() && value->is_number() ? value->get<double>() : 0.0;
+  };
+  const std::string shortage = memory.value("shortage", "");
+  if (!shortage.empty()) {
+    const auto end = shortage.find("; ");
+    const bool has_advice = end != std::string::npos;
+    return {fatal,
+            "memory of a rank",
+            shortage.substr(0, end),
+            has_advice ? shortage.substr(end + 2) : "",
+            {}};
+  }
+  const bool is_known = bytes("room_bytes") > 0;
+  return {is_known && memory.value("with_activations", false) ? pass : warn,
+          "memory of a rank",
+          "needs " + size_text(bytes("bytes")) +
+              (is_known ? " of " + size_text(bytes("room_bytes")) : ", of what is not known"),
+          memory.value("with_activations", false) ? "" : "without activations, which are not known",
+          {}};
+}
+
+/// Whether the model, trained so, fits into the memory of this machine or its GPUs; absent when
+/// asked to stop meanwhile.
+std::optional<Finding> check_memory(const CheckOptions& options, const LaunchPlan& plan,
+                                    SignalQueue& signals) {
+  // Time is not what is asked: some rate and some speed.
+  std::vector<std::string> flags{"--link", "1gbps", "--step-seconds", "1"};
+  if (!options.model.empty()) flags.insert(flags.end(), {"--model", options.model});
+  for (const auto& path : options.data) flags.insert(flags.end(), {"--data", path});
+  flags.insert(flags.end(), options.training.begin(), options.training.end());
+  const int gpus = visible_gpus(process_env);
+  if (gpus > 0) {
+    std::uint64_t least = 0;
+    for (const auto& gpu : gpus_facts(gpus).gpus)
+      least = least == 0 ? gpu.memory_bytes : std::min(least, gpu.memory_bytes);
+    if (least > 0) flags.insert(flags.end(), {"--gpu-memory", std::to_string(least)});
+  }
+  const auto end = plan_training(plan, flags, signals);
+  if (end.stop_signal) return std::nullopt;
+  if (end.document) return judge_plan(*end.document);
+  return Finding{fatal, "memory of a rank", "can't be planned", *end.failure, {}};
+}
+
 std::vector<Finding> check_paths(const CheckOptions& options) {
   std::vector<Finding> findings;
   if (!options.init_from.empty())
@@ -140,6 +189,11 @@ int run_check(const CheckOptions& options) {
     add(facts.findings, check_machine({}, network_facts("")));
     add(facts.findings, std::move(paths));
     return print_alone(facts, options);
+  }
+  if (!options.training.empty()) {
+    auto memory = check_memory(options, *plan, signals);
+    if (!memory) return exit_code::kInterrupted;
+    paths.push_back(std::move(*memory));
   }
   WorkerFacts facts = check_worker(*plan);
   add(facts.findings, std::move(paths));

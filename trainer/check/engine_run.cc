@@ -211,4 +211,29 @@ DataEnd describe_data(const std::vector<std::string>& flags, SignalQueue& signal
   return {.failure = words ? words->message : describe_exit_code(child.exit_code)};
 }
 
+PlanEnd plan_training(const LaunchPlan& plan, const std::vector<std::string>& flags,
+                      SignalQueue& signals) {
+  Engines engines(signals, steady_clock::now() + kPlanMax);
+  const std::string ranks = std::to_string(plan.identity.world_size());
+  SpawnRequest request{.command = {"plan", "--json", "--world", ranks},
+                       .env = child_env(plan, plan.processes.front())};
+  request.command.insert(request.command.end(), flags.begin(), flags.end());
+  if (const auto failure = engines.start(std::move(request), 0))
+    return {.failure = failure->found + "; " + failure->advice};
+  switch (engines.run()) {
+    case Engines::End::stopped: return {.stop_signal = engines.stop_signal()};
+    case Engines::End::overdue:
+      return {.failure =
+                  "planning it has not ended within " + std::to_string(kPlanMax.count()) + " s"};
+    case Engines::End::all_ended: break;
+  }
+  const Child& child = engines.children().front();
+  if (child.exit_code == 0) {
+    auto document = nlohmann::json::parse(child.output, nullptr, /*exceptions=*/false);
+    if (!document.is_discarded()) return {.document = std::move(document)};
+  }
+  const auto words = engines.words(child);
+  return {.failure = words ? words->message : describe_exit_code(child.exit_code)};
+}
+
 }  // namespace tj::trainer

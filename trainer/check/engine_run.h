@@ -45,4 +45,18 @@ struct DataEnd {
 /// `trainer-engine describe-data`, with flags of `trainer train`.
 DataEnd describe_data(const std::vector<std::string>& flags, SignalQueue& signals);
 
+/// How long opening the data, and a pass over two samples, may take.
+inline constexpr std::chrono::seconds kPlanMax{120};
+
+/// One of the three is set.
+struct PlanEnd {
+  std::optional<nlohmann::json> document;  // as `trainer plan --json` prints it
+  std::optional<std::string> failure;      // why there is none
+  std::optional<int> stop_signal;
+};
+
+/// `trainer-engine plan --json` as the first process of the worker, for all ranks of the job.
+PlanEnd plan_training(const LaunchPlan& plan, const std::vector<std::string>& flags,
+                      SignalQueue& signals);
+
 }  // namespace tj::trainer

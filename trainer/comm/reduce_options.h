@@ -32,6 +32,9 @@ constexpr bool has_feedback(Codec codec) {
   return codec == Codec::int8 || codec == Codec::powersgd;
 }
 
+/// fp16 and int8 have a scale for so many elements.
+inline constexpr std::int64_t kReduceBlockElements = 1024;
+
 inline constexpr int kReduceRankMax = 64;
 /// A cosine below which a codec is given up. Rounding leaves 0.99 and more. PowerSGD pays in later
 /// steps what it leaves out, so that a single step may differ much: its bound is for what is

@@ -15,6 +15,8 @@ struct EngineCommand {
 inline constexpr EngineCommand kEngineCommands[] = {
     {"train", "trains"},
     {"sample", "goes on with a text by a trained GPT-2"},
+    {"plan",
+     "says what a training will cost: traffic, time, memory, and what a slow link asks for"},
     {"encode", "makes latents of a video by a trained autoencoder"},
     {"decode", "makes a video of latents"},
     {"reconstruct", "says how close a video comes back: PSNR and SSIM"},

@@ -311,6 +311,24 @@ Result<CommandLine> parse_env(std::span<const std::string> words) {
   return parse_flags(command, words, options);
 }
 
+/// What else trainer train would be given: with it, what a rank needs of memory is looked at.
+void add_memory_flags(Command& command, std::vector<std::string>& training) {
+  const auto pass_on = [&](const char* name, const char* value, const char* help) {
+    command.text({.name = name, .value = value, .what = "what trainer train takes", .help = help},
+                 [name, &training](const std::string& text) -> Result<void> {
+                   training.insert(training.end(), {name, text});
+                   return {};
+                 });
+  };
+  pass_on("--batch-size", "N",
+          "the same, and so all below: whether a rank's memory is enough; the model's own flags "
+          "follow after --");
+  pass_on("--accumulation", "N", "the same");
+  pass_on("--zero", "STAGE", "the same");
+  pass_on("--precision", "NAME", "the same");
+  pass_on("--ema", "DECAY", "the same");
+}
+
 Result<CommandLine> parse_check(std::span<const std::string> words) {
   CheckOptions options;
   Command command(
@@ -339,6 +357,7 @@ Result<CommandLine> parse_check(std::span<const std::string> words) {
        [&options](const std::string& text) { options.out = text; });
   path("--init-from", "PATH", "the same",
        [&options](const std::string& text) { options.init_from = text; });
+  add_memory_flags(command, options.training);
   add_seconds(
       command,
       {.name = "--rendezvous-timeout-seconds", .help = "how long ranks wait for each other"}, 1,
@@ -346,7 +365,13 @@ Result<CommandLine> parse_check(std::span<const std::string> words) {
   command.on({.name = "--json", .help = "one JSON document instead of a table"}, options.json);
   add_identity_flags(command, options.identity);
   command.footer(kCheckNotes);
-  return parse_flags(command, words, options);
+  const auto parsed = command.parse(words);
+  if (!parsed) return parsed.error();
+  if (parsed->help) return CommandLine(ShowText{*parsed->help});
+  if (parsed->rest.empty()) return CommandLine(std::move(options));
+  if (parsed->rest[0] != "--") return command.unknown(parsed->rest[0]);
+  options.training.insert(options.training.end(), parsed->rest.begin() + 1, parsed->rest.end());
+  return CommandLine(std::move(options));
 }
 
 std::string help_text() {

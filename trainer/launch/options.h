@@ -43,6 +43,8 @@ struct CheckOptions {
   std::vector<std::string> data;
   std::string out;
   std::string init_from;
+  /// Flags of trainer train that say what a rank holds in memory, and the model's own after "--".
+  std::vector<std::string> training;
   std::chrono::seconds rendezvous_timeout = kCheckWaitDefault;
   bool json = false;
   bool operator==(const CheckOptions&) const = default;

@@ -8,6 +8,7 @@
 #include "trainer/check/engine_part.h"
 #include "trainer/train/command.h"
 #include "trainer/train/engine.h"
+#include "trainer/train/plan_command.h"
 
 namespace tj::trainer {
 namespace {
@@ -27,6 +28,7 @@ void engine_main(int argc, const char* const* argv, Registry registry) {
   // be slow. A run that met its other ranks has ended in end_process() already.
   if (command == "check") ::_exit(run_check_engine());
   if (command == "describe-data") ::_exit(describe_data(argc - 1, argv + 1, registry));
+  if (command == "plan") ::_exit(run_plan(argc - 1, argv + 1, registry));
   if (is_workload_command(registry, command)) ::_exit(run_command(argc - 1, argv + 1, registry));
   const int skipped = command == "train" ? 1 : 0;
   ::_exit(run_engine(argc - skipped, argv + skipped, registry));

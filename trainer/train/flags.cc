@@ -121,6 +121,13 @@ constexpr Flag kFlags[] = {
     {.name = "--rendezvous-timeout-seconds", .help = "how long ranks wait for each other (300)"},
 };
 
+/// Those above that change what a step costs. One that is not there is none.
+constexpr std::string_view kPlanned[] = {
+    "--steps",     "--epochs",    "--batch-size", "--accumulation", "--ema",  "--device",
+    "--precision", "--recompute", "--config",     "--deepspeed",    "--zero", "--data-threads",
+    "--threads",   "--init-from", "--reduce",     "--reduce-rank",
+};
+
 /// Of all commands of workloads.
 constexpr Flag kCommandFlags[] = {
     {.name = "--device",
@@ -290,6 +297,27 @@ Result<ParsedFlags> parse_command_flags(int argc, const char* const* argv,
               one_of(model_names({&only, 1})) + " (what stands beside the weights says)",
               "Options");
   for (const auto& flag : kCommandFlags) options.add(flag, flag.help, "Options");
+  return parse(app, options, argc, argv);
+}
+
+Result<ParsedFlags> parse_plan_flags(int argc, const char* const* argv,
+                                     const WorkloadEntry& workload, std::span<const Flag> own) {
+  CLI::App app("Says what training " + std::string(workload.title) +
+                   " will cost: traffic, time and memory, and which settings fit a slow link.",
+               "trainer plan");
+  Flags values;
+  Options options(app, values);
+  for (const auto& flag : own) options.add(flag, flag.help, "Options");
+  const std::string common = "As of trainer train";
+  const auto* const only = &workload;
+  options.add({.name = "--model", .help = ""}, one_of(model_names({&only, 1})), common);
+  options.add({.name = "--data", .help = "", .is_repeatable = true},
+              std::string(workload.data_help) + " (samples are made up)", common);
+  for (const auto& flag : kFlags)
+    if (std::ranges::find(kPlanned, std::string_view(flag.name)) != std::end(kPlanned))
+      options.add(flag, flag.help, common);
+  for (const auto& flag : workload.flags)
+    options.add(flag, flag.help, "Options of " + std::string(workload.name));
   return parse(app, options, argc, argv);
 }
 

@@ -40,4 +40,9 @@ Result<ParsedFlags> parse_command_flags(int argc, const char* const* argv,
                                         const WorkloadEntry& workload,
                                         const WorkloadCommand& command);
 
+/// Those of `trainer plan`: `own`, those of `trainer train` that change what a step costs, and the
+/// workload's. Fails as parse_train_flags().
+Result<ParsedFlags> parse_plan_flags(int argc, const char* const* argv,
+                                     const WorkloadEntry& workload, std::span<const Flag> own);
+
 }  // namespace tj::trainer

@@ -15,6 +15,7 @@
 #include "trainer/train/evaluation.h"
 #include "trainer/train/learner.h"
 #include "trainer/train/pass_reader.h"
+#include "trainer/train/plan_watch.h"
 #include "trainer/train/resume.h"
 #include "trainer/train/saving.h"
 #include "trainer/train/stop_vote.h"
@@ -71,7 +72,8 @@ class Loop {
         words_(workload_.words()),
         metrics_(metrics_of_steps(workload_)),
         timed_(plan_.gpu, clock_),
-        learner_(plan_, workload_, comm_, clock_) {}
+        learner_(plan_, workload_, comm_, clock_),
+        plan_watch_(plan_, workload_, comm_, clock_) {}
 
   LoopEnd run() {
     try {
@@ -156,6 +158,7 @@ class Loop {
       return finish("nothing to do: " + std::to_string(step_) + " of " + std::to_string(steps) +
                     " steps are done");
     passes_.emplace(source_, plan_, comm_.rank(), next_sample_, clock_);
+    plan_watch_.begin(steps - step_);
     while (step_ < steps) {
       const auto begun = steady_clock::now();
       const auto went = train_step();
@@ -171,6 +174,7 @@ class Loop {
       }
       const std::chrono::duration<double> taken = steady_clock::now() - begun;
       report(taken.count());
+      plan_watch_.step_done({.number = step_, .seconds = taken.count(), .update_s = update_s_});
       if (is_due(plan_.save_every)) {
         if (auto failure = save()) return failure;
       }
@@ -233,7 +237,7 @@ class Loop {
     }
     lr_ = learning_rate(plan_.schedule, step_);
     wait_until_copied();
-    outcome_ = learner_.update(lr_, weight_of_step);
+    update(weight_of_step);
     weight_ = static_cast<double>(weight_of_step);
     if (std::isfinite(outcome_.loss)) loss_ = outcome_.loss;
     next_sample_ += plan_.batch_size;
@@ -245,6 +249,14 @@ class Loop {
     clock_.step_done(step_);
     waited_seconds_ = clock_.seen().collective_seconds - waited_before;
     return StepEnd::done;
+  }
+
+  void update(std::int64_t weight_of_step) {
+    const auto begun = steady_clock::now();
+    const double waited_before_s = clock_.seen().collective_seconds;
+    outcome_ = learner_.update(lr_, weight_of_step);
+    const std::chrono::duration<double> taken = steady_clock::now() - begun;
+    update_s_ = taken.count() - (clock_.seen().collective_seconds - waited_before_s);
   }
 
   /// Collective: the sums over the ranks; sets `stopped_` when any was asked to stop.
@@ -422,6 +434,7 @@ class Loop {
   const std::vector<Metric> metrics_;
   TimedByDevice timed_;
   Learner learner_;
+  PlanWatch plan_watch_;
   std::optional<Saving> saving_;
   std::optional<PassReader> passes_;
   std::optional<std::string> stopped_;  // who was asked to stop
@@ -433,6 +446,7 @@ class Loop {
   UpdateOutcome outcome_;
   CommVolume step_volume_;     // of the last step
   double weight_ = 0;          // of the last step
+  double update_s_ = 0;        // of the last step, without waits
   double waited_seconds_ = 0;  // in the last step, for other ranks
   double loss_ = 0;            // of the last step that has one
   double lr_ = 0;

@@ -15,6 +15,14 @@ Error takes_no_weights(const std::string& path) {
 
 Result<void> Workload::read_init(const std::string& path) { return takes_no_weights(path); }
 
+OpenedData Workload::make_up_data() {
+  return {
+      .source = {},
+      .failure = bad_config(Error{.code = Code::invalid,
+                                  .message = "is missing: only its data says what this model is",
+                                  .subject = "--data"})};
+}
+
 std::vector<ModelBlock> Workload::blocks() const {
   ModelBlock whole{.tensors = std::vector<std::size_t>(tensors().size())};
   std::iota(whole.tensors.begin(), whole.tensors.end(), 0);

@@ -77,8 +77,12 @@ class Workload {
   /// Opens the data. What is trained on comes first, and completes the workload by what it says.
   /// The failure names the flag, the file and the place in it.
   virtual OpenedData open_data(const DataPaths& data) = 0;
+  /// In its place where there is no data yet: completes the workload by its flags alone, and makes
+  /// samples up that cost what real ones do. The failure names the flag that is missing; unless the
+  /// workload says otherwise that is --data.
+  virtual OpenedData make_up_data();
 
-  // All that follows needs open data.
+  // All that follows needs data, open or made up.
 
   /// Which of the paths of --data have a part that nobody trains on, for evaluations where
   /// --eval-data says nothing. The same on each rank.

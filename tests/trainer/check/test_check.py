@@ -128,6 +128,23 @@ class OneWorker(CheckTest):
         self.assertRegex(out, r"(?m)^AMD GPUs +(\d+ )?GPUs? of AMD \(/dev/kfd\) +not used: this build .* nothing for ROCm$")
         self.assertRegex(out, r"(?m)^collectives: none, a single rank: no GPU of NVIDIA is visible; there are (\d+ )?GPUs? of AMD")
 
+    def memory(self, *flags, code=0):
+        """Of two ranks on one machine or on two, of a model that takes a few megabytes."""
+        flags = ("--model", "gpt2-nano", "--batch-size", 32, *flags, "--", "--vocabulary", 257)
+        return self.rows("memory of a rank", self.alone(*flags, code=code))
+
+    def test_the_memory_of_a_rank(self):
+        self.assertRegex(self.memory(), r"pass +memory of a rank .* needs \S+ MB of ")
+
+    def test_a_model_that_does_not_fit(self):
+        row = self.rows("memory of a rank", self.alone("--model", "gpt2-small", "--batch-size", 32, "--", "--vocabulary", 50257,
+                                                       "--gpu-memory", "2GiB", "--no-passes", code=78))
+        self.assertRegex(row, r"fatal +memory of a rank .* a rank needs \S+ GB .*, and has 2.1 GB of a GPU")
+
+    def test_flags_that_can_not_be_planned(self):
+        row = self.memory("--zero", 7, code=78)
+        self.assertIn("--zero", row)
+
     def test_paths_that_are_missing(self):
         process = self.start(
             "--data", self.folder / "data", "--init-from", self.folder / "gpt2", NODE_NAME="node-a",

@@ -52,7 +52,7 @@ TEST(Options, the_commands_own_options_are_left_alone) {
 }
 
 TEST(Options, the_engines_commands_get_everything_untouched) {
-  for (const char* const command : {"train", "sample", "encode", "decode", "reconstruct"}) {
+  for (const char* const command : {"train", "sample", "plan", "encode", "decode", "reconstruct"}) {
     const auto line = parse({command, "--help", "--", "x"});
     ASSERT_TRUE(line.ok());
     EXPECT_EQ(std::get<EngineOptions>(*line),
@@ -121,10 +121,10 @@ TEST(Options, wrong_ones_are_named) {
   EXPECT_EQ(error_of({"check", "--data", ""}), "--data: is empty; it must be a path");
   EXPECT_EQ(error_of({}),
             "trainer: no command; it must be launch, env, check, prepare, export, train, sample, "
-            "encode, decode or reconstruct");
+            "plan, encode, decode or reconstruct");
   EXPECT_EQ(error_of({"lunch"}),
             "trainer: \"lunch\" is not a command; it must be launch, env, check, prepare, export, "
-            "train, sample, encode, decode or reconstruct");
+            "train, sample, plan, encode, decode or reconstruct");
   EXPECT_EQ(error_of({"launch"}),
             "trainer launch: no command; give one after --, as in trainer launch -- python3 "
             "train.py");

@@ -1,5 +1,6 @@
 """The smallest workload, through the same `trainer train` as all others: what the seam promises, shown without GPT-2."""
 
+import json
 import math
 import pathlib
 import random
@@ -43,6 +44,18 @@ class Toy(LaunchedTraining):
                 out = f"{ranks}-{stage}"
                 self.train(out, *flags, "--zero", stage, ranks=ranks)
                 self.assertEqual(self.losses(out), wanted, f"{ranks} ranks, stage {stage}")
+
+    def plan(self, *flags):
+        command = [TRAINER, "plan", "--model", "toy", "--world", 2, "--link", "1gbps", *flags]
+        return self.spawn(list(map(str, command)), environment_of_a_program())
+
+    def test_the_planner_asks_for_its_data_and_knows_it_by_it(self):
+        _, err = self.finish(self.plan(), 78)
+        self.assertIn("--data: is missing", err)
+        out, _ = self.finish(self.plan("--data", self.data, "--json"))
+        plan = json.loads(out)
+        self.assertEqual(plan["parameters"], len(WEIGHTS) + 1)
+        self.assertEqual(plan["step"]["sent_bytes"], 4 * plan["parameters"])
 
     def test_overlapped_training_agrees_within_rounding(self):
         self.train("alone")

@@ -11,7 +11,7 @@ namespace tj::trainer {
 
 /// Values that are encoded together. 4 KiB of them stay in the first cache from one kernel to the
 /// next.
-inline constexpr std::size_t kBlockElements = 1024;
+inline constexpr std::size_t kBlockElements = kReduceBlockElements;
 
 class BlockCodec {
  public:

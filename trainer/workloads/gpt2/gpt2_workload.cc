@@ -6,6 +6,7 @@
 #include "trainer/data/tokenizer.h"
 #include "trainer/process/durable_file.h"
 #include "trainer/workloads/gpt2/sample_command.h"
+#include "trainer/workload/made_up_samples.h"
 #include "trainer/workloads/gpt2/token_samples.h"
 
 namespace tj::trainer {
@@ -136,6 +137,19 @@ HeldOut Gpt2Workload::held_out(const std::vector<std::string>& data) const {
   if (found.paths.empty() || tokens > config_.context) return found;
   return {.why_not = "the val part of " + found.paths.front() + " holds " + grouped(tokens) +
                      " tokens; one sequence needs " + grouped(config_.context + 1)};
+}
+
+OpenedData Gpt2Workload::make_up_data() {
+  if (config_.vocabulary == 0)
+    return {.source = {},
+            .failure = bad_config(Error{.code = Code::invalid,
+                                        .message = "is missing, and no --data says it; GPT-2's is "
+                                                   "50257",
+                                        .subject = "--vocabulary"})};
+  std::vector<MadeUpTensor> tokens{{.type = HostTensor::Type::int32,
+                                    .shape = {config_.context + 1},
+                                    .below = config_.vocabulary}};
+  return {.source = std::make_unique<MadeUpSamples>(std::move(tokens), config_.context)};
 }
 
 /// What is trained on completes the model.

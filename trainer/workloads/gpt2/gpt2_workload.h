@@ -16,6 +16,7 @@ class Gpt2Workload final : public Workload {
   void configure(FlagReader& reader) override;
   OpenedData open_data(const DataPaths& data) override;
   HeldOut held_out(const std::vector<std::string>& data) const override;
+  OpenedData make_up_data() override;
   /// Completes the model by the vocabulary of the data (0: its files don't say). Fails with
   /// Code::invalid when neither the data nor a flag says it, or when the model's is the smaller.
   Result<void> settle_vocabulary(std::int64_t data_vocabulary);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "trainer/values/byte_size.h"
+#include "trainer/workload/made_up_samples.h"
 #include "trainer/workloads/taehv/codec_commands.h"
 #include "trainer/workloads/taehv/taehv_weights.h"
 
@@ -199,6 +200,18 @@ OpenedData TaehvWorkload::open_data(const DataPaths& data) {
   if (reading_.decoder == "auto" && !data.is_eval)
     settings_.push_back({"videos decoded by", opener_.decoder(), "computed"});
   return {.source = std::move(source), .failure = {}};
+}
+
+OpenedData TaehvWorkload::make_up_data() {
+  const auto grid = latent_grid();
+  std::vector<MadeUpTensor> clip{{.type = HostTensor::Type::uint8,
+                                  .shape = {clip_.frames, kImageChannels, clip_.side, clip_.side}}};
+  if (!teacher_folder_.empty())
+    clip.push_back({.type = HostTensor::Type::float32,
+                    .shape = {clip_.frames / grid.frames, grid.channels, clip_.side / grid.pixels,
+                              clip_.side / grid.pixels}});
+  return {.source = std::make_unique<MadeUpSamples>(std::move(clip), values_of_clip()),
+          .failure = {}};
 }
 
 /// Those that are reconstructed.

@@ -17,6 +17,7 @@ class TaehvWorkload final : public Workload {
   Result<void> read_init(const std::string& path) override;
   void configure(FlagReader& reader) override;
   OpenedData open_data(const DataPaths& data) override;
+  OpenedData make_up_data() override;
 
   std::vector<Setting> settings() const override { return settings_; }
   std::vector<TensorSpec> tensors() const override { return tensors_of(config_, loss_); }

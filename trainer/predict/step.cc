@@ -1,0 +1,125 @@
+#include "trainer/predict/step.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "trainer/values/flat_layout.h"
+
+namespace tj::trainer {
+namespace {
+
+constexpr double kFloatBytes = 4;
+
+/// A reduce-scatter or an all-gather by a ring: half of an all-reduce.
+double half_ring_seconds(double bytes, int ranks, const Link& link) {
+  return ring_seconds(bytes, ranks, link) / 2;
+}
+
+double beyond(double seconds, double hidden) { return std::max(0.0, seconds - hidden); }
+
+/// Buckets cross the wire one after another, each once it is complete.
+void add_all_reduce(const StepInputs& inputs, StepPrediction& step) {
+  const double backward_s = inputs.compute.backward_s;
+  double free_at_s = 0;  // the wire, since backward began
+  for (const auto& bucket : buckets_of(inputs.gradients, inputs.reduction)) {
+    const double seconds = ring_seconds(bucket.payload_bytes, inputs.ranks, inputs.link);
+    const double begins_s = inputs.reduction.overlaps ? bucket.ready * backward_s : backward_s;
+    free_at_s = std::max(free_at_s, begins_s) + seconds;
+    step.wire_s += seconds;
+    step.sent_bytes += ring_bytes(bucket.payload_bytes, inputs.ranks);
+  }
+  step.exposed_s = beyond(free_at_s, backward_s);
+  if (inputs.reduction.codec_bytes_per_second > 0)
+    step.codec_s = kFloatBytes * static_cast<double>(element_count(inputs.gradients)) /
+                   inputs.reduction.codec_bytes_per_second;
+}
+
+/// What moves in a step by the laws of ZeRO (Rajbhandari et al. 2020, section 7): gradients are
+/// reduced in the backward that makes them, weights gathered for the pass that needs them; what
+/// was updated in shards, and stays whole, is gathered when nothing computes.
+void add_zero(const StepInputs& inputs, StepPrediction& step) {
+  const auto elements = static_cast<double>(element_count(inputs.gradients));
+  const auto passes = static_cast<double>(inputs.passes);
+  const double gradients = elements * inputs.gradient_bytes;
+  const double weights = elements * inputs.weight_bytes;
+  const double scatter_s = half_ring_seconds(gradients, inputs.ranks, inputs.link);
+  const double gather_s = half_ring_seconds(weights, inputs.ranks, inputs.link);
+  const auto& compute = inputs.compute;
+  const double half_ring = ring_bytes(1, inputs.ranks) / 2;
+  const double reduces = inputs.zero_stage == 1 ? 1 : passes;
+  const bool gathers_in_passes = inputs.zero_stage == 3;
+  const double gathers = gathers_in_passes ? 2 * passes : 1;
+  step.sent_bytes = half_ring * (reduces * gradients + gathers * weights);
+  step.wire_s = reduces * scatter_s + gathers * gather_s;
+  if (gathers_in_passes) {
+    step.exposed_s = passes * (beyond(gather_s, compute.forward_s) +
+                               beyond(gather_s + scatter_s, compute.backward_s));
+  } else {
+    step.exposed_s = reduces * beyond(scatter_s, compute.backward_s) + gather_s;
+  }
+}
+
+}  // namespace
+
+std::vector<Bucket> buckets_of(std::span<const Gradient> gradients, const Reduction& reduction) {
+  std::vector<Bucket> buckets;
+  std::optional<Bucket> open;
+  double limit = static_cast<double>(std::min(kFirstBucketBytesPlanned, reduction.bucket_bytes));
+  for (const auto& gradient : gradients) {
+    if (!open) open = Bucket{.ready = 0};
+    open->payload_bytes += payload_bytes(gradient, reduction.codec, reduction.powersgd_rank);
+    open->ready = std::max(open->ready, gradient.ready);
+    open->elements += element_count(gradient.shape);
+    if (kFloatBytes * static_cast<double>(open->elements) < limit) continue;
+    buckets.push_back(*open);
+    open.reset();
+    limit = static_cast<double>(reduction.bucket_bytes);
+  }
+  if (open) buckets.push_back(*open);
+  return buckets;
+}
+
+StepPrediction predict_step(const StepInputs& inputs) {
+  StepPrediction step{.compute_s = inputs.compute.of_step(inputs.passes)};
+  if (inputs.ranks == 1) return step;
+  if (inputs.zero_stage == 0) {
+    add_all_reduce(inputs, step);
+  } else {
+    add_zero(inputs, step);
+  }
+  return step;
+}
+
+std::vector<Gradient> gradients_by_blocks(std::span<const PlannedTensor> tensors,
+                                          std::span<const PlannedBlock> blocks) {
+  std::vector<std::optional<std::size_t>> first(tensors.size()), last(tensors.size());
+  for (std::size_t block = 0; block < blocks.size(); ++block) {
+    for (const auto tensor : blocks[block]) {
+      if (!first[tensor]) first[tensor] = block;
+      last[tensor] = block;
+    }
+  }
+  std::vector<double> done(
+      blocks.size());  // work of the block; then share of backward before its end
+  for (std::size_t tensor = 0; tensor < tensors.size(); ++tensor) {
+    if (last[tensor])
+      done[*last[tensor]] += static_cast<double>(element_count(tensors[tensor].shape));
+  }
+  const double all = std::max(1.0, std::reduce(done.begin(), done.end()));
+  double sum = 0;
+  for (std::size_t block = blocks.size(); block-- > 0;) {
+    sum += done[block];
+    done[block] = sum / all;
+  }
+  std::vector<Gradient> gradients;
+  for (std::size_t tensor = tensors.size(); tensor-- > 0;) {
+    if (!tensors[tensor].is_trained) continue;
+    gradients.push_back(
+        {.shape = tensors[tensor].shape, .ready = first[tensor] ? done[*first[tensor]] : 1});
+  }
+  std::ranges::stable_sort(gradients, {}, &Gradient::ready);
+  return gradients;
+}
+
+}  // namespace tj::trainer

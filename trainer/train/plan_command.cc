@@ -1,0 +1,315 @@
+#include "trainer/train/plan_command.h"
+
+#include <ATen/Parallel.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <variant>
+
+#include "contract/launch_env.h"
+#include "trainer/check/machine.h"
+#include "trainer/check/measure.h"
+#include "trainer/comm/agreement.h"
+#include "trainer/comm/rendezvous.h"
+#include "trainer/launch/host.h"
+#include "trainer/launch/process_identity.h"
+#include "trainer/process/durable_file.h"
+#include "trainer/process/ending.h"
+#include "trainer/process/heap.h"
+#include "trainer/process/lines.h"
+#include "trainer/train/chosen_flags.h"
+#include "trainer/train/flags.h"
+#include "trainer/train/pass_probe.h"
+#include "trainer/train/plan_request.h"
+#include "trainer/train/plugin_kernels.h"
+
+namespace tj::trainer {
+namespace {
+
+constexpr std::chrono::seconds kMeetingMax{60};
+constexpr double kStandstillMaxS = 300;  // a rank may still run its passes
+
+/// What was decided before anything is measured.
+struct Asked {
+  PlanRequest request;
+  TrainPlan plan;
+  std::unique_ptr<Workload> workload;
+  std::unique_ptr<SampleSource> source;
+  ProcessEnv env;
+  Accelerator accelerator;
+  double process_bytes = 0;
+};
+
+/// Ends run_plan() with the cause.
+struct PlanFailed {
+  Failure failure;
+};
+
+template <typename T>
+T required(Result<T> result) {
+  if (!result) throw PlanFailed{bad_config(result.error())};
+  return std::move(*result);
+}
+
+std::unique_ptr<SampleSource> source_of(const Flags& flags, const TrainPlan& plan,
+                                        Workload& workload) {
+  auto opened = flags.contains("--data")
+                    ? workload.open_data({.flag = "--data", .paths = plan.data})
+                    : workload.make_up_data();
+  if (opened.failure) throw PlanFailed{*opened.failure};
+  return std::move(opened.source);
+}
+
+Accelerator accelerator_of(const TrainPlan& plan, const ProcessEnv& env) {
+  return required(
+      find_accelerator({.choice = plan.device,
+                        .visible_gpus = visible_gpus(process_env),
+                        .local_rank = env.local_rank,
+                        .local_world_size = env.local_world_size,
+                        .place = {.plugin = default_nccl_plugin(), .libtorch = TORCH_VERSION}}));
+}
+
+void set_threads(const Asked& asked) {
+  if (asked.plan.threads > 0) return at::set_num_threads(asked.plan.threads);
+  if (process_env("OMP_NUM_THREADS")) return;  // OpenMP has read it
+  at::set_num_threads(std::max(1, usable_cores() / asked.env.local_world_size));
+}
+
+Asked ask(const Choice& choice, const Flags& given) {
+  Asked asked;
+  asked.env = required(process_env_from(process_env, this_host()));
+  asked.request = required(read_plan_request(given, asked.env.world_size));
+  const auto chosen = required(choose_flags(train_flags_of(given), asked.env));
+  asked.workload = choice.entry->make(choice.preset);
+  if (const auto init = chosen.flags.find("--init-from"); init != chosen.flags.end()) {
+    if (const auto read = asked.workload->read_init(init->second); !read)
+      throw PlanFailed{bad_data(read.error())};
+  }
+  asked.plan =
+      required(make_plan(chosen.flags, asked.request.ranks, choice.preset, *asked.workload));
+  asked.source = source_of(given, asked.plan, *asked.workload);
+  if (const auto settled = settle_model(asked.plan, *asked.workload); !settled)
+    throw PlanFailed{bad_config(settled.error())};
+  asked.accelerator = accelerator_of(asked.plan, asked.env);
+  if (const auto settled = settle_device(asked.plan, asked.accelerator); !settled)
+    throw PlanFailed{bad_config(settled.error())};
+  use_kernels_of(asked.accelerator);
+  set_threads(asked);
+  asked.process_bytes = resident_bytes();
+  return asked;
+}
+
+/// What this process may still take of the machine, or of its control group.
+double free_bytes(const ProcessEnv& env) {
+  const auto facts = memory_facts();
+  double bytes = static_cast<double>(facts.available_bytes.value_or(0));
+  if (facts.group_limit_bytes) {
+    const auto used = facts.group_used_bytes.value_or(0);
+    const auto left = *facts.group_limit_bytes - std::min(*facts.group_limit_bytes, used);
+    bytes = std::min(bytes, static_cast<double>(left));
+  }
+  return bytes / env.local_world_size;
+}
+
+RankRoom room_of(const Asked& asked) {
+  if (asked.request.gpu_bytes) return {asked.request.gpu_bytes, asked.request.gpu_origin};
+  if (asked.plan.gpu) {
+    const auto kind = gpu_kind_named(asked.accelerator.text);
+    if (!kind) return {};
+    return {kind->memory_bytes, "of an " + std::string(kind->name)};
+  }
+  const auto facts = memory_facts();
+  const bool is_grouped = facts.group_limit_bytes && facts.available_bytes &&
+                          *facts.group_limit_bytes < *facts.available_bytes;
+  // What this process has already is part of what a rank needs.
+  return {free_bytes(asked.env) + asked.process_bytes,
+          is_grouped ? "of this control group, for each of its processes"
+                     : "that are free on this machine, for each of its processes"};
+}
+
+void use_probe(const Asked& asked, const PassProbe& probe, ForecastInputs& inputs) {
+  inputs.gradients = probe.gradients;
+  inputs.memory.activation_bytes = probe.activation_bytes;
+  if (!asked.request.gpu_bytes) inputs.memory.scratch_bytes = probe.scratch_bytes;
+  const bool is_whole = probe.samples >= asked.plan.micro_batch;
+  inputs.activations_origin =
+      "measured here, by passes of " +
+      std::to_string(std::min(probe.samples, asked.plan.micro_batch)) +
+      (is_whole ? " samples"
+                : " samples and fewer, carried on to " + std::to_string(asked.plan.micro_batch));
+}
+
+/// Computing and memory, by passes where they are not given.
+void measure_passes(const Asked& asked, ForecastInputs& inputs) {
+  const auto given = given_compute(asked.request, asked.plan, *asked.workload);
+  inputs.step.compute = given.value_or(ComputeTime{});
+  inputs.compute_origin = asked.request.step_seconds ? "--step-seconds"
+                          : given                    ? "--tflops, backward two thirds of a pass"
+                                                     : "measured here";
+  if (!asked.request.gpu_bytes && !asked.plan.gpu)
+    inputs.memory.process_bytes = asked.process_bytes;
+  inputs.activations_origin = "not known, and not in it: no pass was run here";
+  if (!asked.request.runs_passes) return;
+  const auto probe = probe_passes({.plan = asked.plan,
+                                   .workload = *asked.workload,
+                                   .source = *asked.source,
+                                   .seconds_max = asked.request.pass_seconds_max,
+                                   .memory_bytes = free_bytes(asked.env),
+                                   .measures_time = !given});
+  if (!probe) {
+    if (!given)
+      throw PlanFailed{{.exit_code = exit_code::kBadConfig,
+                        .reason = "TooLarge",
+                        .message = describe(probe.error()) +
+                                   "; --step-seconds or --tflops says how fast it computes"}};
+    inputs.activations_origin = "not known, and not in it: " + describe(probe.error());
+    return;
+  }
+  if (!given) inputs.step.compute = probe->compute;
+  use_probe(asked, *probe, inputs);
+}
+
+/// Collective. The slowest rank is the one that all wait for.
+void take_slowest(Communicator& communicator, ComputeTime& compute) {
+  const auto ranks = static_cast<std::size_t>(communicator.world_size());
+  const auto self = static_cast<std::size_t>(communicator.rank());
+  std::vector<double> seconds(3 * ranks);
+  seconds[3 * self] = compute.forward_s;
+  seconds[3 * self + 1] = compute.backward_s;
+  seconds[3 * self + 2] = compute.update_s;
+  seconds = sum_over_ranks(communicator, seconds);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const ComputeTime other{seconds[3 * rank], seconds[3 * rank + 1], seconds[3 * rank + 2]};
+    if (other.of_step(1) > compute.of_step(1)) compute = other;
+  }
+}
+
+/// Collective. The rate of an all-reduce of a bucket, without its hops, and half of a round trip.
+Link measured_link(Communicator& communicator, const Accelerator& accelerator,
+                   const ProcessEnv& env) {
+  LinkFacts facts;
+  facts.ranks_per_worker = 1;
+  facts.workers.resize(static_cast<std::size_t>(env.world_size));
+  measure_links(communicator, accelerator, facts);
+  double latency_s = 0;
+  for (const auto& rank : facts.ranks) latency_s = std::max(latency_s, rank.round_trip_s / 2);
+  const double hops_s = 2.0 * (env.world_size - 1) * latency_s;
+  if (facts.all_reduce_s > hops_s) facts.all_reduce_s -= hops_s;
+  return {.bytes_per_second = facts.bytes_per_second(), .latency_s = latency_s};
+}
+
+/// With the other ranks. Only rank 0 goes on to print.
+void measure_together(const Asked& asked, ForecastInputs& inputs) {
+  if (asked.env.world_size == 1)
+    throw PlanFailed{bad_config(Error{
+        .code = Code::invalid,
+        .message = "measures between ranks: `trainer launch -- trainer plan --probe` on all nodes "
+                   "starts them; a rate that is known is given with --link",
+        .subject = "--probe"})};
+  PhaseClock clock;
+  const Limits limits{.start = kStandstillMaxS};
+  auto met = rendezvous(asked.env, asked.accelerator, {.clock = clock, .limits = limits},
+                        {.timeout = kMeetingMax});
+  if (const auto* const failure = std::get_if<Failure>(&met)) throw PlanFailed{*failure};
+  auto& joined = std::get<Joined>(met);
+  auto& communicator = *joined.communicator;
+  inputs.step.link = measured_link(communicator, asked.accelerator, asked.env);
+  inputs.link_origin = "measured between " + std::to_string(asked.env.world_size) + " ranks";
+  measure_passes(asked, inputs);
+  take_slowest(communicator, inputs.step.compute);
+  joined.watchdog->stop();
+  communicator.finish();
+}
+
+void write_picture(const std::string& path, const Forecast& forecast) {
+  if (path.empty()) return;
+  if (const auto written = write_durably(path, forecast_picture(forecast)); !written)
+    throw PlanFailed{{.exit_code = exit_code::kInputOutput,
+                      .reason = "NotWritable",
+                      .message = "--svg: " + describe(written.error())}};
+}
+
+/// Of the activations, what is left of them with --recompute; 0: the model knows no such flag.
+double recompute_share(const Choice& choice, Flags flags, double activation_bytes) {
+  flags["--recompute"] = "true";
+  try {
+    const auto asked = ask(choice, flags);
+    const auto probe = probe_passes({.plan = asked.plan,
+                                     .workload = *asked.workload,
+                                     .source = *asked.source,
+                                     .memory_bytes = free_bytes(asked.env),
+                                     .measures_time = false});
+    return probe ? std::min(1.0, probe->activation_bytes / activation_bytes) : 0;
+  } catch (const PlanFailed&) {
+    return 0;
+  }
+}
+
+/// Where it does not fit it is tried whether --recompute would help.
+Forecast forecast_with(const Choice& choice, const Flags& flags, ForecastInputs inputs) {
+  auto forecast = forecast_of(inputs);
+  const double activations = inputs.memory.activation_bytes.value_or(0);
+  if (forecast.fits || activations == 0 || flags.contains("--recompute")) return forecast;
+  const double share = recompute_share(choice, flags, activations);
+  if (share == 0) return forecast;
+  inputs.memory_room.can_recompute = true;
+  inputs.memory_room.recompute_share = share;
+  return forecast_of(std::move(inputs));
+}
+
+int answer(const Choice& choice, const Flags& flags) {
+  const auto asked = ask(choice, flags);
+  auto inputs = forecast_inputs(asked.request, asked.plan, *asked.workload);
+  if (asked.request.probes_link) {
+    measure_together(asked, inputs);
+    if (asked.env.rank != 0) return exit_code::kDone;
+  } else {
+    inputs.step.link = {.bytes_per_second = asked.request.link_bytes_per_second.value_or(1),
+                        .latency_s = asked.request.latency_s};
+    inputs.link_origin = "--link " + asked.request.link_text;
+    measure_passes(asked, inputs);
+  }
+  inputs.room = room_of(asked);
+  const auto forecast = forecast_with(choice, flags, std::move(inputs));
+  write_picture(asked.request.svg, forecast);
+  const std::string text =
+      asked.request.is_json ? forecast_json(forecast).dump(2) + "\n" : forecast_text(forecast);
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+  return exit_code::kDone;
+}
+
+/// A plan is a process alone unless it measures.
+int fail(const Failure& failure) { return end_with(failure, ProcessEnv{}, {}); }
+
+}  // namespace
+
+int run_plan(int argc, const char* const* argv, Registry registry) {
+  keep_freed_memory();
+  const auto choice = choose_workload(registry, model_flag(argc, argv));
+  if (!choice) return fail(bad_config(choice.error()));
+  const auto parsed = parse_plan_flags(argc, argv, *choice->entry, plan_flags());
+  if (!parsed)
+    return fail({.exit_code = exit_code::kUsage,
+                 .reason = "BadUsage",
+                 .message = describe(parsed.error())});
+  if (parsed->shown) {
+    say(*parsed->shown);
+    return exit_code::kDone;
+  }
+  try {
+    return answer(*choice, parsed->flags);
+  } catch (const PlanFailed& failed) {
+    return fail(failed.failure);
+  } catch (const PeerLostError& lost) {
+    return fail(peer_lost(lost));
+  } catch (const BadDataError& bad) {
+    return fail(bad_data(bad));
+  } catch (const std::exception& failure) {
+    return fail({.message = cause_of(failure)});
+  }
+}
+
+}  // namespace tj::trainer
