@@ -1,5 +1,6 @@
 // How the gradients of a step become the same on all ranks: what a user chose. Torch-free.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -36,6 +37,11 @@ constexpr bool has_feedback(Codec codec) {
 inline constexpr std::int64_t kReduceBlockElements = 1024;
 
 inline constexpr int kReduceRankMax = 64;
+/// Whether PowerSGD sends a matrix as two factors: where both together have at most half of its
+/// elements, as in torch's powerSGD_hook.py (min_compression_rate).
+constexpr bool is_worth_factors(std::size_t rows, std::size_t columns, std::size_t rank) {
+  return (rows + columns) * rank * 2 < rows * columns;
+}
 /// A cosine below which a codec is given up. Rounding leaves 0.99 and more. PowerSGD pays in later
 /// steps what it leaves out, so that a single step may differ much: its bound is for what is
 /// broken.

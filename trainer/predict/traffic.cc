@@ -54,9 +54,9 @@ double bits_of(const std::string& unit) {
 }  // namespace
 
 bool is_factored(const Gradient& gradient, int rank) {
-  constexpr double kCompressionMin = 2;
-  return gradient.shape.size() >= 2 && kCompressionMin * factor_elements(gradient, rank) <
-                                           static_cast<double>(element_count(gradient.shape));
+  const auto [rows, columns] = extents_of(gradient);
+  return is_worth_factors(static_cast<std::size_t>(rows), static_cast<std::size_t>(columns),
+                          static_cast<std::size_t>(rank));
 }
 
 double payload_bytes(const Gradient& gradient, Codec codec, int powersgd_rank) {

@@ -63,10 +63,6 @@ double norm(std::span<const float> values) {
 
 }  // namespace
 
-bool is_worth_factors(std::size_t rows, std::size_t columns, std::size_t rank) {
-  return (rows + columns) * rank * 2 < rows * columns;
-}
-
 void multiply(const MatrixView& matrix, std::span<const float> right, std::span<float> left) {
   const std::size_t rank = right.size() / matrix.columns;
   for (std::size_t row = 0; row < matrix.rows; ++row)

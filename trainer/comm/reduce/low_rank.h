@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <span>
 
+#include "trainer/comm/reduce_options.h"
+
 namespace tj::trainer {
 
 struct MatrixView {
@@ -16,10 +18,6 @@ struct MatrixView {
   std::size_t columns = 0;
   std::span<float> row(std::size_t index) const { return {values + index * columns, columns}; }
 };
-
-/// Worth it where both factors together have at most half of the matrix's elements, as in torch's
-/// powerSGD_hook.py (min_compression_rate).
-bool is_worth_factors(std::size_t rows, std::size_t columns, std::size_t rank);
 
 /// left = M Q
 void multiply(const MatrixView& matrix, std::span<const float> right, std::span<float> left);
