@@ -24,7 +24,7 @@ DOCUMENTS_MAX = 20_000  # different ones; larger texts repeat them in random ord
 WORDS_MAX = 50_000
 SECONDS_MAX = 3600
 ATTEMPTS_MAX = 10
-CACHE_MB = 25  # docs/data.md, Memory
+CACHE_MB = 8.4  # docs/data.md, Memory
 PROGRAM_MB = 30  # what the program has without a part in hand
 TOKEN_BYTES = 2
 
