@@ -66,9 +66,6 @@ std::string traffic_text(const Forecast& forecast) {
                      " of a step in which nothing is hidden") +
          row("", seconds_text(std::max(0.0, step.wire_s - step.exposed_s)) +
                      " hidden behind backward, " + seconds_text(step.exposed_s) + " exposed") +
-         (step.cpu_s > 0
-              ? row("", seconds_text(step.cpu_s) + " that hidden traffic takes from backward")
-              : "") +
          (step.codec_s > 0 ? row("", seconds_text(step.codec_s) + " to pack and unpack") : "");
 }
 

@@ -29,9 +29,7 @@ void add_all_reduce(const StepInputs& inputs, StepPrediction& step) {
     step.wire_s += seconds;
     step.sent_bytes += ring_bytes(bucket.payload_bytes, inputs.ranks);
   }
-  step.exposed_s = std::min(step.wire_s, beyond(free_at_s, backward_s));
-  if (step.wire_s > 0)
-    step.cpu_s = inputs.link.cpu_s_per_byte * step.sent_bytes * (1 - step.exposed_s / step.wire_s);
+  step.exposed_s = beyond(free_at_s, backward_s);
   if (inputs.reduction.codec_bytes_per_second > 0)
     step.codec_s = kFloatBytes * static_cast<double>(element_count(inputs.gradients)) /
                    inputs.reduction.codec_bytes_per_second;

@@ -49,10 +49,9 @@ struct StepPrediction {
   double wire_s = 0;      // the wire is busy
   double exposed_s = 0;   // of that, what all ranks wait for
   double codec_s = 0;     // packing and unpacking
-  double cpu_s = 0;       // that traffic behind backward takes from it
   double compute_s = 0;
 
-  double step_s() const { return compute_s + codec_s + cpu_s + exposed_s; }
+  double step_s() const { return compute_s + codec_s + exposed_s; }
   /// Of the time of N ranks, what one rank alone would have needed for its share of the samples.
   double efficiency() const { return step_s() > 0 ? compute_s / step_s() : 1; }
   double exposed_share() const { return step_s() > 0 ? exposed_s / step_s() : 0; }

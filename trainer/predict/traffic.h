@@ -16,9 +16,6 @@ namespace tj::trainer {
 struct Link {
   double bytes_per_second = 0;
   double latency_s = 0;  // one way
-  /// Of the cores that compute, for a byte that is sent and one that is received and added: what
-  /// hides behind backward takes that from it. 0: others do that work, or it is not known.
-  double cpu_s_per_byte = 0;
   bool operator==(const Link&) const = default;
 };
 

@@ -21,11 +21,9 @@
 #include "trainer/process/lines.h"
 #include "trainer/train/chosen_flags.h"
 #include "trainer/train/flags.h"
-#include "trainer/train/link_probe.h"
 #include "trainer/train/pass_probe.h"
 #include "trainer/train/plan_request.h"
 #include "trainer/train/plugin_kernels.h"
-#include "trainer/workload/initial_tensor.h"
 
 namespace tj::trainer {
 namespace {
@@ -199,13 +197,7 @@ Link measured_link(Communicator& communicator, const Accelerator& accelerator,
   for (const auto& rank : facts.ranks) latency_s = std::max(latency_s, rank.round_trip_s / 2);
   const double hops_s = 2.0 * (env.world_size - 1) * latency_s;
   if (facts.all_reduce_s > hops_s) facts.all_reduce_s -= hops_s;
-  Link link{.bytes_per_second = facts.bytes_per_second(), .latency_s = latency_s};
-  const auto device = device_of(accelerator.gpu());
-  if (!device.is_cpu()) return link;  // another engine moves the bytes
-  const auto cost = timed_all_reduce(communicator, facts.all_reduce_bytes, device);
-  link.cpu_s_per_byte =
-      cost.cpu_s / ring_bytes(static_cast<double>(facts.all_reduce_bytes), env.world_size);
-  return link;
+  return {.bytes_per_second = facts.bytes_per_second(), .latency_s = latency_s};
 }
 
 /// With the other ranks. Only rank 0 goes on to print.

@@ -1,13 +1,38 @@
 #include "trainer/train/plan_watch.h"
 
+#include <torch/types.h>
+
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 
+#include "trainer/comm/agreement.h"
 #include "trainer/process/lines.h"
-#include "trainer/train/link_probe.h"
 #include "trainer/train/plan_request.h"
 #include "trainer/workload/initial_tensor.h"
 
 namespace tj::trainer {
+namespace {
+using std::chrono::steady_clock;
+
+constexpr std::int64_t kProbeBytes = 1 << 20;  // tells how large the real one may be
+constexpr double kSecondsMax = 0.5;            // of the real one
+constexpr int kHops = 4;                       // of which the fastest counts
+
+/// Collective: of rank 0, on all ranks.
+double timed_all_reduce(Communicator& communicator, std::int64_t bytes, at::Device device) {
+  auto tensor = torch::zeros({std::max<std::int64_t>(1, bytes / 4)},
+                             at::TensorOptions().dtype(at::kFloat).device(device));
+  sum_over_ranks(communicator, {0.0});  // all are here
+  const auto begun = steady_clock::now();
+  communicator.all_reduce_sum(tensor);
+  tensor[0].item<float>();  // on a GPU the call only queues
+  const double mine = std::chrono::duration<double>(steady_clock::now() - begun).count();
+  return sum_over_ranks(communicator, {communicator.rank() == 0 ? mine : 0.0}).front();
+}
+
+}  // namespace
+
 PlanWatch::PlanWatch(const TrainPlan& plan, const Workload& workload, Communicator& communicator,
                      const PhaseClock& clock)
     : plan_(plan), comm_(communicator), clock_(clock) {
@@ -35,10 +60,28 @@ SeenStep PlanWatch::seen(const Step& step) {
           .other_s = now.data_seconds - before_.data_seconds + saved(now) - saved(before_)};
 }
 
+Link PlanWatch::measured_link() const {
+  const auto device = device_of(plan_.gpu);
+  double hops_s = timed_all_reduce(comm_, 4, device);
+  for (int turn = 1; turn < kHops; ++turn)
+    hops_s = std::min(hops_s, timed_all_reduce(comm_, 4, device));
+  const double probe_s = timed_all_reduce(comm_, kProbeBytes, device);
+  const double share =
+      std::min(1.0, kSecondsMax * kProbeBytes /
+                        (std::max(probe_s, 1e-9) * static_cast<double>(kGradientBucketBytes)));
+  const auto bytes = std::max(
+      kProbeBytes, static_cast<std::int64_t>(share * static_cast<double>(kGradientBucketBytes)));
+  const double all_s = timed_all_reduce(comm_, bytes, device);
+  const int ranks = comm_.world_size();
+  return {.bytes_per_second =
+              ring_bytes(static_cast<double>(bytes), ranks) / std::max(all_s - hops_s, 0.1 * all_s),
+          .latency_s = hops_s / (2.0 * (ranks - 1))};
+}
+
 void PlanWatch::step_done(const Step& step) {
   if (!check_) return;
   check_->add(seen(step));
-  if (check_->wants_link()) check_->set_link(quick_link(comm_, device_of(plan_.gpu)));
+  if (check_->wants_link()) check_->set_link(measured_link());
   before_ = clock_.seen();
   const auto verdict = check_->verdict();
   if (!verdict) return;

@@ -33,6 +33,7 @@ class PlanWatch {
 
  private:
   SeenStep seen(const Step& step);
+  Link measured_link() const;
 
   const TrainPlan& plan_;
   Communicator& comm_;

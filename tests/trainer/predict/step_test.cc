@@ -60,14 +60,6 @@ TEST(Step, a_codec_costs_its_time_and_saves_that_of_the_wire) {
   EXPECT_DOUBLE_EQ(step.exposed_s, 0.25);
 }
 
-TEST(Step, traffic_that_hides_takes_cores_from_backward_and_what_is_waited_for_does_not) {
-  auto inputs = four_quarters();
-  inputs.link.cpu_s_per_byte = 0.4 / (100.0 * kMebi);
-  EXPECT_DOUBLE_EQ(predict_step(inputs).cpu_s, 0.4 * 1.5 / 2);  // three buckets of four
-  inputs.reduction.overlaps = false;
-  EXPECT_DOUBLE_EQ(predict_step(inputs).cpu_s, 0);
-}
-
 TEST(Step, one_rank_waits_for_nobody) {
   auto inputs = four_quarters();
   inputs.ranks = 1;
