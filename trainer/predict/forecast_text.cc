@@ -1,6 +1,7 @@
 // Writes a forecast for people: rows, the table of settings, memory, GPUs.
 #include <cmath>
 #include <cstdio>
+#include <map>
 
 #include "trainer/predict/forecast.h"
 #include "trainer/values/settings.h"
@@ -123,19 +124,36 @@ std::string advice_text(const Forecast& forecast) {
   return text;
 }
 
+/// As a rank on a GPU has it, whatever is here.
+MemoryInputs on_a_gpu(MemoryInputs memory) {
+  constexpr double kContextBytes = 6e8;
+  memory.saves_here = false;  // the copy goes to the host
+  memory.process_bytes = kContextBytes;
+  memory.scratch_bytes = 0;
+  return memory;
+}
+
+/// Kinds that need as many, in one line.
 std::string gpus_text(const Forecast& forecast) {
-  std::string text;
+  constexpr double kGib = 1024.0 * 1024 * 1024;
+  std::map<std::pair<int, int>, std::string> names;  // by ranks and stage
+  const auto memory = on_a_gpu(forecast.inputs.memory);
   for (const auto& kind : gpu_kinds()) {
-    const auto count = gpus_needed(forecast.inputs.memory, kind.memory_bytes);
-    if (!count) continue;
-    text += format("  %-16s %7s  %s\n", std::string(kind.name).c_str(),
-                   bytes_text(kind.memory_bytes).c_str(),
-                   (std::to_string(count->ranks) + (count->ranks == 1 ? " GPU" : " GPUs") +
-                    (count->zero_stage > 0 ? " --zero " + std::to_string(count->zero_stage) : "") +
-                    ", " + bytes_text(count->bytes) + " each")
-                       .c_str());
+    const auto count = gpus_needed(memory, kind.memory_bytes);
+    auto& line = names[count ? std::pair(count->ranks, count->zero_stage) : std::pair(0, 0)];
+    line += (line.empty() ? "" : ", ") + std::string(kind.name) +
+            format(" (%.0f GiB)", kind.memory_bytes / kGib);
   }
-  return text.empty() ? "" : "GPUs that hold it, with as many samples in a pass\n" + text;
+  std::string text = "GPUs that hold it, with as many samples in a pass";
+  text += forecast.memory.is_whole ? "\n" : ", but for activations\n";
+  for (const auto& [needed, kinds] : names) {
+    const auto [ranks, stage] = needed;
+    text += row(ranks == 0 ? "  none"
+                           : "  " + std::to_string(ranks) +
+                                 (stage > 0 ? " --zero " + std::to_string(stage) : ""),
+                kinds);
+  }
+  return text;
 }
 
 std::string memory_text(const Forecast& forecast) {
@@ -193,8 +211,7 @@ std::string forecast_text(const Forecast& forecast) {
   std::string text = what_is_trained(forecast) + traffic_text(forecast) + time_text(forecast);
   if (forecast.inputs.step.ranks > 1) text += "\n" + table_text(forecast) + advice_text(forecast);
   text += "\n" + memory_text(forecast);
-  const auto gpus = gpus_text(forecast);
-  return text + (gpus.empty() ? "" : "\n" + gpus);
+  return text + "\n" + gpus_text(forecast);
 }
 
 }  // namespace tj::trainer

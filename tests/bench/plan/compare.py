@@ -75,7 +75,8 @@ class Bench:
 
     def run(self, model, passes):
         flags = (*MODELS[model], "--batch-size", MICRO_BATCH * passes * RANKS, "--accumulation", passes)
-        planned = json.loads(self.ranks("plan", *flags, "--probe", "--json", "--pass-seconds", 6)[0])
+        said = self.ranks("plan", *flags, "--probe", "--json", "--pass-seconds", 6)[0]
+        planned = json.loads(said[said.index("{\n"):])  # a line on how long it waited may come before
         for rank in range(RANKS):
             shutil.rmtree(self.folder / f"out-{rank}", ignore_errors=True)
         out = self.ranks("train", *flags, "--data", self.data, "--steps", STEPS, "--log-style", "trainer", "--tensorboard", "off")
