@@ -12,6 +12,7 @@
 #include "trainer/process/early_stop.h"
 #include "trainer/process/lines.h"
 #include "trainer/process/stop_request.h"
+#include "trainer/train/reduction_state.h"
 #include "trainer/train/stop_vote.h"
 
 namespace tj::trainer {
@@ -96,9 +97,6 @@ void begin_averages(const StateTensors& state) {
   }
 }
 
-/// Collective: fills tensors of one group of a checkpoint.
-using GroupFiller = std::function<std::optional<Failure>(const std::vector<NamedTensor>&)>;
-
 /// What rank 0 has found on its disk, before anything is read of it.
 struct Source {
   std::optional<Failure> failure;
@@ -177,60 +175,6 @@ std::optional<Failure> load_memory(const ResumeInputs& inputs, const std::filesy
   return agree(inputs.communicator, mine);
 }
 
-/// Those of a reduction's tensors whose names begin so.
-std::vector<NamedTensor> reduction_tensors(const StateTensors& state, std::string_view prefix) {
-  std::vector<NamedTensor> chosen;
-  for (const auto& named : state.reduction)
-    if (named.name.starts_with(prefix)) chosen.push_back(named);
-  return chosen;
-}
-
-/// The rows of another number of ranks: all that they owed, in equal shares.
-std::optional<Failure> load_errors_of_others(std::int64_t ranks, std::vector<NamedTensor> errors,
-                                             Communicator& comm, const GroupFiller& fill_tensors) {
-  const at::NoGradGuard no_grad;
-  std::vector<NamedTensor> rows;
-  for (auto& named : errors) {
-    const std::int64_t elements = named.tensor.numel();
-    named.tensor.zero_();
-    rows.push_back(
-        {.name = named.name, .tensor = torch::empty({elements}), .shape = {ranks, elements}});
-  }
-  for (std::int64_t rank = 0; rank < ranks; ++rank) {
-    for (auto& row : rows) {
-      const std::int64_t elements = row.tensor.numel();
-      row.parts.assign(static_cast<std::size_t>(comm.world_size()),
-                       {.begin = rank * elements, .end = (rank + 1) * elements});
-    }
-    if (auto failure = fill_tensors(rows)) return failure;
-    for (std::size_t index = 0; index < rows.size(); ++index)
-      errors[index].tensor.add_(rows[index].tensor);
-  }
-  for (auto& named : errors) named.tensor.div_(comm.world_size());
-  return std::nullopt;
-}
-
-/// What another codec, or another rank of PowerSGD's, has left is of use as far as it fits.
-std::optional<Failure> load_reduction(const ResumeInputs& inputs, const ReductionMark& mark,
-                                      const StateTensors& state, const GroupFiller& fill_tensors) {
-  auto errors = reduction_tensors(state, "error.");
-  const bool is_first = inputs.communicator.rank() == 0;
-  if (errors.empty() && mark.ranks > 0 && is_first)
-    say(std::string("what a compressed reduction still owed in the checkpoint is left out: "
-                    "--reduce is ") +
-        to_string(inputs.plan.reduce.codec));
-  if (!errors.empty() && mark.ranks > 0) {
-    const bool is_of_as_many = mark.ranks == inputs.communicator.world_size();
-    auto failure = is_of_as_many ? fill_tensors(errors)
-                                 : load_errors_of_others(mark.ranks, std::move(errors),
-                                                         inputs.communicator, fill_tensors);
-    if (failure) return failure;
-  }
-  const auto factors = reduction_tensors(state, "factor.");
-  if (factors.empty() || mark.factors_rank != inputs.plan.reduce.rank) return std::nullopt;
-  return fill_tensors(factors);
-}
-
 /// Each rank reads where all see the same folder.
 std::optional<Failure> load_checkpoint(const ResumeInputs& inputs, const std::string& name,
                                        const Manifest& manifest, const StateTensors& state) {
@@ -256,9 +200,9 @@ std::optional<Failure> load_checkpoint(const ResumeInputs& inputs, const std::st
     if (tensors->empty()) continue;
     if (auto failure = fill_from(stem, *tensors)) return failure;
   }
-  auto failure = load_reduction(inputs, manifest.reduction, state, [&](const auto& tensors) {
-    return fill_from(kReductionStem, tensors);
-  });
+  auto failure =
+      load_reduction(inputs.communicator, manifest.reduction, inputs.plan.reduce, state.reduction,
+                     [&](const auto& tensors) { return fill_from(kReductionStem, tensors); });
   return failure ? failure : load_memory(inputs, folder, state);
 }
 
