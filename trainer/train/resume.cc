@@ -12,7 +12,7 @@
 #include "trainer/process/early_stop.h"
 #include "trainer/process/lines.h"
 #include "trainer/process/stop_request.h"
-#include "trainer/train/resume_reduction.h"
+#include "trainer/train/reduction_state.h"
 #include "trainer/train/stop_vote.h"
 #include "trainer/train/sync_mark.h"
 
@@ -221,9 +221,9 @@ std::optional<Failure> load_checkpoint(const ResumeInputs& inputs, const std::st
     read.insert(stem);
     if (auto failure = fill_from(stem, *tensors)) return failure;
   }
-  auto failure = load_reduction(
-      {.plan = inputs.plan, .communicator = inputs.communicator, .mark = manifest.reduction}, state,
-      [&](const auto& tensors) { return fill_from(kReductionStem, tensors); });
+  auto failure =
+      load_reduction(inputs.communicator, manifest.reduction, inputs.plan.reduce, state.reduction,
+                     [&](const auto& tensors) { return fill_from(kReductionStem, tensors); });
   return failure ? failure : load_memory(inputs, folder, state);
 }
 

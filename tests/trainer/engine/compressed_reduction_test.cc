@@ -10,6 +10,7 @@
 #include "tests/trainer/engine/gpt2_run.h"
 #include "trainer/comm/reduce/reduce_memory.h"
 #include "trainer/train/learner.h"
+#include "trainer/train/reduction_state.h"
 
 namespace tj::trainer {
 namespace {
@@ -403,6 +404,50 @@ TEST(ReduceMemory, errors_follow_the_scale_of_the_gradients) {
     EXPECT_TRUE(error.eq(1.5).all().item<bool>());
     EXPECT_EQ(learner.reduction(), (ReductionMark{.ranks = 2, .scale = 512}));
   });
+}
+
+/// What ranks 0, 1, ... of a checkpoint owed of each element: 1, 10, 100, ... times its number.
+TensorReader reader_of_rows() {
+  return [](const TensorTarget& target) -> Result<void> {
+    const std::int64_t elements = target.shape.at(1);
+    for (std::size_t i = 0; i < target.floats.size(); ++i) {
+      const auto at = target.begin + static_cast<std::int64_t>(i);
+      target.floats[i] =
+          static_cast<float>(std::pow(10.0, at / elements)) * static_cast<float>(at % elements);
+    }
+    return {};
+  };
+}
+
+TEST(ReduceMemory, errors_of_other_ranks_are_shared_out_and_their_sum_stays) {
+  const std::vector<float> of_saved{1, 11, 111, 1111};
+  for (const int ranks : {1, 2, 3, 4}) {
+    for (const int saved : {1, 2, 3, 4}) {
+      const auto run = run_of({{"--reduce", "int8"}}, ranks);
+      for (const int readers : {1, ranks}) {
+        on_gloo_ranks(ranks, [&](Communicator& communicator, PhaseClock& clock) {
+          Learner learner(run.plan, run.workload, communicator, clock);
+          const auto tensors = learner.state().reduction;
+          const auto failure =
+              load_reduction(communicator, {.ranks = saved}, run.plan.reduce, tensors,
+                             [&](const std::vector<NamedTensor>& of) -> std::optional<Failure> {
+                               EXPECT_TRUE(fill(communicator, of, reader_of_rows(), readers));
+                               return std::nullopt;
+                             });
+          EXPECT_FALSE(failure);
+          const auto factor =
+              saved == ranks
+                  ? static_cast<float>(std::pow(10.0, communicator.rank()))
+                  : of_saved[static_cast<std::size_t>(saved - 1)] / static_cast<float>(ranks);
+          for (const auto& named : tensors) {
+            const auto wanted = torch::arange(named.tensor.numel(), at::kFloat) * factor;
+            EXPECT_TRUE(torch::allclose(named.tensor, wanted))
+                << named.name << " of " << saved << " on " << ranks << " ranks";
+          }
+        });
+      }
+    }
+  }
 }
 
 TEST(ReduceMemory, a_single_rank_pays_what_several_have_left_it) {
