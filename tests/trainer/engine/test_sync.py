@@ -2,6 +2,7 @@
 
 import re
 import signal
+import struct
 import time
 
 from engine import EngineTest, bits_of
@@ -44,6 +45,28 @@ class Sync(EngineTest):
         self.assertEqual(self.losses(), {step: losses[step] for step in range(at + 1, STEPS + 1)})
         for stem, bits in wanted.items():
             self.assertEqual(bits_of(end, stem), bits, f"{stem} of {kind} from step {at}")
+
+    def weights_after(self, steps, *flags):
+        self.out = self.folder / "-".join(map(str, (steps, *flags)))
+        self.train_ranks(2, *SMALL, "--steps", steps, "--schedule", "constant", "--warmup-steps", 0, *flags)
+        tensors = bits_of(self.out / f"step-{steps:06}", "model").values()
+        return [number for _, raw in tensors for number in struct.unpack(f"<{len(raw) // 4}f", raw)]
+
+    def farthest(self, one, other):
+        return max(abs(left - right) for left, right in zip(one, other, strict=True))
+
+    def test_late_applies_in_the_second_step_what_the_first_has_found(self):
+        first, second = (self.weights_after(steps) for steps in (1, 2))
+        late = self.weights_after(2, "--sync", "late")
+        self.assertLess(self.farthest(late, first), 1e-4)
+        self.assertGreater(self.farthest(late, second), 1e-3, "an update moves weights by about the learning rate, 3e-3")
+
+    def test_diloco_that_goes_all_the_way_is_an_average(self):
+        averaged = self.weights_after(1, "--sync", "local")
+        moved = self.weights_after(1, "--sync", "diloco", "--outer-lr", 1, "--outer-momentum", 0)
+        alone = self.weights_after(1)
+        self.assertLess(self.farthest(averaged, moved), 1e-5)
+        self.assertGreater(self.farthest(averaged, alone), 1e-3, "AdamW's first step goes by signs, which ranks have of their own")
 
     def test_late_goes_on_with_the_gradient_that_waits(self):
         self.assert_goes_on("late", 7, {"sync"})
