@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "trainer/launch/spawn.h"
+#include "trainer/launch/thread_waiting.h"
 #include "trainer/process/last_words.h"
 #include "trainer/process/missing_library.h"
 #include "trainer/process/program_folder.h"
@@ -119,6 +120,7 @@ Result<void> check_engine_libraries() {
 std::string engine_path() { return program_folder() / kEngine; }
 
 int become_engine(const std::string& command, const std::vector<std::string>& arguments) {
+  const bool were_cores_wanted = are_cores_wanted(core_demand());
   if (const auto whole = check_engine_libraries(); !whole)
     return fail_to_start(command, describe(whole.error()), kNotFound);
   const std::string path = engine_path();
@@ -128,6 +130,10 @@ int become_engine(const std::string& command, const std::vector<std::string>& ar
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   ::setenv("GLIBC_TUNABLES", kHeapTunables, /*overwrite=*/0);
+  // A training is slower for it on a quiet machine; the other commands, with threads of FFmpeg's
+  // beside, are not. Two looks, some milliseconds apart, so that no short-lived thread decides.
+  const bool is_busy = were_cores_wanted && are_cores_wanted(core_demand());
+  if (command != "train" || is_busy) let_threads_sleep_soon();
   ::execv(path.c_str(), argv.data());
   const int reason = errno;
   return fail_to_start(

@@ -1,7 +1,8 @@
 """The table: its rows are data, here is how they are printed."""
 import dataclasses
 
-HEADING = f"{'':<6}{'part':<10}{'what':<44}result"
+WHAT_COLUMNS = 47
+HEADING = f"{'':<6}{'part':<10}{'what':<{WHAT_COLUMNS}} result"
 KERNEL_NAME_MAX = 110
 
 
@@ -15,7 +16,7 @@ class Row:
     seconds: float = 0.0
 
     def line(self):
-        return f"{self.verdict:<6}{self.part:<10}{self.what:<44}{self.result}"
+        return f"{self.verdict:<6}{self.part:<10}{self.what:<{WHAT_COLUMNS}} {self.result}"
 
     def as_dict(self):
         return dataclasses.asdict(self)

@@ -12,6 +12,31 @@ from launching import CONTRACT, DEADLINE_S, Launch, SLURM_TASK, TRAINER, main
 
 
 class Behaviour(Launch):
+    # How the engine's threads wait for each other
+
+    def spin_count(self, command, **env):
+        """What an engine is told that only says it."""
+        programs = os.path.join(self.folder, "bin")
+        os.makedirs(programs, exist_ok=True)
+        engine, trainer = (os.path.join(programs, name) for name in ("trainer-engine", "trainer"))
+        with open(engine, "w", encoding="utf-8") as script:
+            script.write("#!/bin/sh\necho ${GOMP_SPINCOUNT-not said}\n")
+        os.chmod(engine, 0o755)
+        if not os.path.exists(trainer):
+            shutil.copy(TRAINER, trainer)
+        clean = {"PATH": os.environ["PATH"], "TRAININGJOB_TERMINATION_LOG": self.words}
+        return self.finish(self.spawn([trainer, command], clean | env, text=False), 0)[0].strip()
+
+    def test_threads_of_a_command_sleep_soon_unless_the_user_says_otherwise(self):
+        self.assertEqual(self.spin_count("decode"), "1000")
+        self.assertEqual(self.spin_count("decode", GOMP_SPINCOUNT="7"), "7")
+        self.assertEqual(self.spin_count("decode", OMP_WAIT_POLICY="active"), "not said")
+
+    def test_threads_of_a_training_sleep_soon_where_others_want_the_cores(self):
+        for _ in range(os.cpu_count() + 1):
+            self.spawn(["sh", "-c", "while :; do :; done"], {"PATH": os.environ["PATH"]}, text=False)
+        self.assertEqual(self.spin_count("train"), "1000")
+
     # What the processes are told
 
     def variables_seen(self, rank, nproc):

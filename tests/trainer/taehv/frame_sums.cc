@@ -1,7 +1,8 @@
 // What our reader makes of a video, for a comparison with FFmpeg's own:
 //
 //   frame_sums PLUGIN VIDEO                   each frame's Adler-32, as ffmpeg's framecrc has it
-//   frame_sums PLUGIN VIDEO MODE COUNT CACHE  with so many bytes for decoded frames
+//   frame_sums PLUGIN VIDEO MODE COUNT CACHE  with so many bytes for decoded frames; clips takes
+//                                             several of these, one after another
 //
 // MODE seeks reads COUNT frames at random, and says what they have left. clips reads parts of
 // several frames, of a video that is known by a line of an index, and compares them with what they
@@ -14,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -174,15 +176,20 @@ int run(const std::vector<std::string>& words) {
     return 0;
   }
   const int count = std::atoi(words[3].c_str());
-  VideoOpener keeping(words[0], {.frame_cache_bytes = std::atoll(words[4].c_str())});
+  const auto keeping = [&](const std::string& cache) {
+    VideoOpener with_cache(words[0], {.frame_cache_bytes = std::atoll(cache.c_str())});
+    if (const auto ready = with_cache.prepare_for(*found); !ready) fail(ready.error());
+    return with_cache;
+  };
   if (words[2] != "clips") {
-    if (const auto ready = keeping.prepare_for(*found); !ready) fail(ready.error());
+    keeping(words[4]);  // for all videos of the process
     words[2] == "seeks" ? seek(**video, count) : print_outcomes(**video, count);
     return 0;
   }
   const auto in_turn = all_frames(**video);
-  if (const auto ready = keeping.prepare_for(*found); !ready) fail(ready.error());
-  compare_clips(*keeping.open_known(files, facts_of(keeping, files)), in_turn, count);
+  const auto facts = facts_of(opener, files);
+  for (const auto& cache : std::span(words).subspan(4))
+    compare_clips(*keeping(cache).open_known(files, facts), in_turn, count);
   std::printf("%d clips are parts of their frames\n", count);
   return 0;
 }
@@ -192,10 +199,10 @@ int run(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
-  const bool is_right =
-      words.size() == 2 ||
-      (words.size() == 5 && (words[2] == "seeks" || words[2] == "clips" || words[2] == "outcomes"));
+  const bool is_right = words.size() == 2 ||
+                        (words.size() == 5 && (words[2] == "seeks" || words[2] == "outcomes")) ||
+                        (words.size() >= 5 && words[2] == "clips");
   if (is_right) return tj::trainer::run(words);
-  std::fputs("usage: frame_sums PLUGIN VIDEO [seeks|clips|outcomes COUNT CACHE]\n", stderr);
+  std::fputs("usage: frame_sums PLUGIN VIDEO [seeks|clips|outcomes COUNT CACHE...]\n", stderr);
   return 2;
 }

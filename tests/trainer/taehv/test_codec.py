@@ -130,8 +130,8 @@ class Codec(ProcessTest):
         for number in range(48):
             (data / f"{number:03}.ppm").write_bytes(b"P6 32 32 255\n" + bytes([values[number * 7 % 16]]) * 32 * 32 * 3)
         out = self.folder / "out"
-        command = [TRAINER, "train", "--model", "taehv-nano", "--data", data, "--out", out, "--steps", 150, "--batch-size", 8, "--frame-stride", 1,
-                   "--threads", 1, "--log-dir", "off", "--tensorboard", "off"]
+        command = [TRAINER, "train", "--model", "taehv-nano", "--data", data, "--out", out, "--steps", 150, "--batch-size", 4, "--frame-stride", 1,
+                   "--clip-size", 8, "--threads", 1, "--log-dir", "off", "--tensorboard", "off"]
         self.finish(self.spawn(list(map(str, command)), environment_of_a_program("TMPDIR")))
         self.run_to_end("reconstruct", "--in", data, "--out", self.folder / "pictures", weights=out)
         wanted = [values[number * 7 % 16] for number in range(48)]
@@ -236,6 +236,7 @@ class Codec(ProcessTest):
         self.assertEqual(list(self.folder.glob("*part*")), [])
 
     def test_bad_latents_are_named(self):
+        """What else a file may say that is not so is in latents_file_test.cc."""
         shape = [3, 16, 2, 2]
         video = {"frames": "9", "height": "16", "width": "16"}
         made = [0]
@@ -248,15 +249,12 @@ class Codec(ProcessTest):
             ("is not there", self.folder / "gone.safetensors"),
             ("is not a usable safetensors file: shorter", latents_text(self.folder / "text", "short")),
             ("tensor latents is not F32 of its shape", file(shape, size=100)),
-            ("tensor latents is not F32 of its shape", file([10**9, 16, 64, 64], size=64)),
             ("holds latents of taew2_1, and --weights are of taehv-nano", file(shape, {"model": "taew2_1"})),
             ("holds latents of 32 channels; those of taehv-nano have 16", file([3, 32, 2, 2])),
             ("are of 10 frames of 16 x 16; they are not", file(shape, video | {"frames": "10"})),
             ("are of 5 frames of 16 x 16; they are not", file(shape, video | {"frames": "5"})),
             ("are of 9 frames of 8 x 16; they are not", file(shape, video | {"width": "8"})),
             ("are of 9223372036854775807 frames", file(shape, video | {"frames": str(2**63 - 1)})),
-            ("says height \"\" in its metadata", file(shape, {"frames": "9"})),
-            ("has latents of the shape [3, 16, 4]; it must be", file([3, 16, 4])),
         ):
             with self.subTest(cause):
                 self.assert_refused(65, cause, "decode", "--in", latents, "--out", self.folder / "x.mkv")
@@ -292,7 +290,7 @@ class Codec(ProcessTest):
         self.assertEqual(list(self.folder.glob("x*")), [])
 
     def test_who_is_stopped_leaves_nothing_under_the_name(self):
-        video = self.video("a.mkv", source="color=c=teal", size="256x192", frames=2000)
+        video = self.video("a.mkv", source="color=c=teal", size="256x192", frames=400)
         for sent, code in ((signal.SIGTERM, 75), (signal.SIGKILL, -signal.SIGKILL)):
             with self.subTest(sent):
                 out = self.folder / f"{sent.name}.mkv"

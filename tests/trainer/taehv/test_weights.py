@@ -34,7 +34,7 @@ def joined(paths):
 
 class Weights(LaunchedTraining):
     MODEL = "taehv-nano"
-    FLAGS = ("--threads", 1, "--batch-size", 2)
+    FLAGS = ("--threads", 1, "--batch-size", 2, "--clip-size", 16)
 
     def setUp(self):
         super().setUp()

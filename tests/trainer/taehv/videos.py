@@ -25,6 +25,16 @@ def make(path, source="testsrc2", frames=40, size="96x64", rate=24, codec=None, 
     return path
 
 
+def make_pictures(folder, count=6, frames=40):
+    """As folders of PPM pictures, which cost a trainer neither FFmpeg's libraries nor a look at each file."""
+    for number in range(count):
+        inner = folder / f"{number:03}"
+        inner.mkdir(parents=True)
+        source = SOURCES[number % len(SOURCES)]
+        ffmpeg("-f", "lavfi", "-i", f"{source}{':' if '=' in source else '='}size=96x64:rate=24", "-ss", number / 4,
+               "-frames:v", frames, inner / "%03d.ppm")
+
+
 def make_some(folder, count=6, frames=40):
     """Of each source and codec in turn."""
     folder.mkdir(parents=True, exist_ok=True)
