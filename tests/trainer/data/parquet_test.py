@@ -147,7 +147,7 @@ class Refusing(ParquetTest):
     def test_the_columns_that_exist_are_named(self):
         mixed = FILES / "mixed.parquet"
         columns = ("; its columns are id (INT64), tags (list), author (struct), when (Timestamp(isAdjustedToUT...), raw (BYTE_ARRAY), "
-                   "body (text), evil?nameevil?nameevil?na... (DOUBLE): --field names one of text\n")
+                   "body (text), evil?nameevil?nameevil?n... (DOUBLE): --field names one of text\n")
         for field, cause in (("text", 'has no column "text"'), ("tags", 'its column "tags" is no text (list)'),
                              ("author", 'its column "author" is no text (struct)'), ("id", 'its column "id" is no text (INT64)'),
                              ("raw", 'its column "raw" is no text (BYTE_ARRAY)'), ("author.name", 'has no column "author.name"')):
