@@ -179,6 +179,13 @@ TEST(InitialModel, a_padded_vocabulary_says_how_many_tokens_there_are) {
   }
 }
 
+TEST(InitialModel, a_model_without_gpt2s_last_token_does_not_claim_it) {
+  auto model = kModel;
+  EXPECT_TRUE(nlohmann::json::parse(gpt2_config_json(model)).at("eos_token_id").is_null());
+  model.vocabulary = 50257;
+  EXPECT_FALSE(nlohmann::json::parse(gpt2_config_json(model)).contains("eos_token_id"));
+}
+
 TEST(InitialModel, what_we_do_not_compute_is_refused_with_both_values) {
   const std::pair<const char*, nlohmann::json> cases[] = {{"activation_function", "relu"},
                                                           {"layer_norm_epsilon", 1e-6},

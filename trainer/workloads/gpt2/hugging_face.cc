@@ -22,6 +22,7 @@ constexpr std::string_view kPrefix = "transformer.";
 constexpr std::string_view kLayerPrefix = "transformer.h.";
 constexpr const char* kActivation = "activation_function";
 constexpr const char* kGpt2Activation = "gelu_new";  // GPT2Config's default
+constexpr std::int64_t kGpt2DocumentEnd = 50256;     // of GPT2Config, too
 /// Of our own: other programs pass over it.
 constexpr const char* kTokenizerVocabulary = "tokenizer_vocab_size";
 
@@ -248,6 +249,9 @@ std::string gpt2_config_json(const Gpt2Config& model, std::int64_t tokenizer_voc
                                      {"vocab_size", model.vocabulary},
                                      {"tie_word_embeddings", true},
                                      {"torch_dtype", "float32"}};
+  // Else transformers takes GPT-2's, which this model does not know.
+  if (model.vocabulary <= kGpt2DocumentEnd)
+    document["bos_token_id"] = document["eos_token_id"] = nullptr;
   if (tokenizer_vocabulary > 0) document[kTokenizerVocabulary] = tokenizer_vocabulary;
   return document.dump(kIndent) + "\n";
 }
