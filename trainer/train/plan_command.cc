@@ -118,7 +118,7 @@ RankRoom room_of(const Asked& asked) {
   if (asked.plan.gpu) {
     const auto kind = gpu_kind_named(asked.accelerator.text);
     if (!kind) return {};
-    return {kind->memory_bytes, "of an " + std::string(kind->name)};
+    return {kind->memory_bytes, "of one " + std::string(kind->name)};
   }
   const auto facts = memory_facts();
   const bool is_grouped = facts.group_limit_bytes && facts.available_bytes &&

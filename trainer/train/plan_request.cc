@@ -136,7 +136,7 @@ void read_gpu(FlagReader& reader, PlanRequest& request) {
       reader.choice("--gpu", "H100", "one of " + names + "; of others --gpu-memory says it",
                     [](const std::string& name) { return gpu_kind_named(name); });
   request.gpu_bytes = kind.memory_bytes;
-  request.gpu_origin = "of an " + std::string(kind.name);
+  request.gpu_origin = "of one " + std::string(kind.name);
 }
 
 std::int64_t largest_block(const Workload& workload, const std::vector<TensorSpec>& tensors) {

@@ -66,11 +66,16 @@ class Bench:
             running.append(subprocess.Popen(list(map(str, words)), env=environment, stdout=subprocess.PIPE,
                                             stderr=subprocess.STDOUT, text=True))
         outs = []
-        for process in running:
-            out, _ = process.communicate(timeout=SECONDS_MAX)
-            outs.append(out)
-            if process.returncode != 0:
-                raise SystemExit(f"{command} {flags}: exit code {process.returncode}\n{out}")
+        try:
+            for process in running:
+                out, _ = process.communicate(timeout=SECONDS_MAX)
+                outs.append(out)
+                if process.returncode != 0:
+                    raise SystemExit(f"{command} {flags}: exit code {process.returncode}\n{out}")
+        finally:
+            for process in running:
+                process.kill()
+                process.wait()
         return outs
 
     def run(self, model, passes):
