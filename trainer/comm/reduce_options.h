@@ -27,7 +27,7 @@ inline constexpr int kReduceRankMax = 64;
 /// steps what it leaves out, so that a single step may differ much: its bound is for what is
 /// broken.
 inline constexpr double kCheckMinOfRounding = 0.9;
-inline constexpr double kCheckMinOfPowerSgd = 0.1;
+inline constexpr double kCheckMinOfPowerSgd = 0.05;
 /// So many first steps of a run PowerSGD reduces exactly, as its gradients change the most.
 inline constexpr std::int64_t kPowerSgdExactSteps = 10;
 

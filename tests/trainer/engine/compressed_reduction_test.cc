@@ -43,6 +43,8 @@ class Gradients {
       loss = loss + (parameters[i] * gradients[i]).sum();
     sync_->before_backward(loss);
     loss.backward();
+    // As in a training a collective follows: nobody leaves before all have what it has sent.
+    (void)sum_over_ranks(comm_, {1});
     std::vector<at::Tensor> rows;
     for (const auto& parameter : parameters) rows.push_back(parameter.grad().flatten());
     return at::cat(rows);
@@ -294,12 +296,13 @@ TEST(CompressedReduction, a_peer_that_goes_away_is_told_by_backward) {
 TEST(CompressedReduction, ends_though_the_others_never_come) {
   on_gloo_ranks(2, [&](Communicator& communicator, PhaseClock&) {
     auto gradients = std::make_unique<Gradients>(communicator, ReduceOptions{.codec = Codec::int8});
-    (void)gradients->mean_of(gradients_of(communicator.rank(), 0));
+    for (const std::int64_t step : {0, 1})  // the second one cuts the buckets anew, together
+      (void)gradients->mean_of(gradients_of(communicator.rank(), step));
     if (communicator.rank() == 0) {
       // Its backward fails when it has handed a bucket over.
       gradients->parameters.front().register_hook(
           [](const at::Tensor&) -> at::Tensor { throw std::runtime_error("no memory"); });
-      EXPECT_THROW((void)gradients->mean_of(gradients_of(0, 1)), std::runtime_error);
+      EXPECT_THROW((void)gradients->mean_of(gradients_of(0, 2)), std::runtime_error);
       gradients.reset();
     }
     (void)sum_over_ranks(communicator, {1});  // rank 1 comes only now
