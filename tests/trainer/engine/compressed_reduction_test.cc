@@ -323,13 +323,15 @@ Gpt2Run run_of(Flags flags, int ranks) {
   return std::move(*run);
 }
 
-/// Text-like: each token follows from the one before, but for some.
+/// As in text, the token before says of which kind the next one is, and chance says which.
 at::Tensor tokens_of(const Gpt2Run& run, std::int64_t step, int rank) {
   auto generator =
       at::detail::createCPUGenerator(static_cast<std::uint64_t>(100 * step + rank) + 5);
   const auto context = run.workload.config().context + 1;
-  const auto first = torch::randint(0, 97, {run.plan.micro_batch, 1}, generator, torch::kInt64);
-  return (first + 3 * torch::arange(context)).remainder(97);
+  const auto first = torch::randint(0, 4, {run.plan.micro_batch, 1}, generator, torch::kInt64);
+  const auto which =
+      torch::randint(0, 4, {run.plan.micro_batch, context}, generator, torch::kInt64);
+  return 4 * which + (first + torch::arange(context)).remainder(4);
 }
 
 struct Trained {
@@ -362,6 +364,7 @@ TEST(CompressedReduction, trains_as_the_exact_one_does) {
   constexpr std::int64_t kSteps = 60;
   for (const int ranks : {2, 3}) {
     const auto exact = trained({}, ranks, kSteps);
+    EXPECT_LT(exact.loss, 2) << "ln 16 is 2.77 and ln 4 is 1.39: it has learned";
     for (const Codec codec : kCodecs) {
       const auto coded = trained({{"--reduce", to_string(codec)}}, ranks, kSteps);
       std::printf("%d ranks, %s: loss %.4f, exact %.4f\n", ranks, to_string(codec), coded.loss,
