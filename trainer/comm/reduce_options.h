@@ -46,7 +46,7 @@ constexpr bool is_worth_factors(std::size_t rows, std::size_t columns, std::size
 /// steps what it leaves out, so that a single step may differ much: its bound is for what is
 /// broken.
 inline constexpr double kCheckMinOfRounding = 0.9;
-inline constexpr double kCheckMinOfPowerSgd = 0.1;
+inline constexpr double kCheckMinOfPowerSgd = 0.05;
 /// So many first steps of a run PowerSGD reduces exactly, as its gradients change the most.
 inline constexpr std::int64_t kPowerSgdExactSteps = 10;
 

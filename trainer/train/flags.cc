@@ -84,7 +84,7 @@ constexpr Flag kFlags[] = {
     {.name = "--reduce-check-every",
      .help = "compare with the exact gradient each N steps; 0: never (100)"},
     {.name = "--reduce-check-min",
-     .help = "below this cosine to it gradients are reduced exactly from then on (0.9; 0.1 of "
+     .help = "below this cosine to it gradients are reduced exactly from then on (0.9; 0.05 of "
              "powersgd)"},
     {.name = "--deterministic",
      .help = "the same bits on 1, 2, 4... ranks and with any accumulation",

@@ -96,6 +96,18 @@ class Reduce(EngineTest):
             for cause in causes:
                 self.assertRegex(cause, r"rank 1 on node \S+ was lost, in phase step after step \d+")
 
+    def test_a_peer_that_freezes_in_the_middle_is_named(self):
+        """Its bytes never come, and no connection breaks: the watchdog's clock is what it was."""
+        self.port = free_port()
+        flags = (*SMALL, "--reduce", "int8", "--steps", 1_000_000, "--log-every", 1, "--limit", "silence=3")
+        ranks = [self.start(*flags, rank=rank, world_size=2) for rank in range(2)]
+        for line in ranks[0].stdout:
+            if line.startswith("step 300/"):  # later than the first look at it
+                break
+        ranks[1].send_signal(signal.SIGSTOP)
+        cause = self.cause(self.finish(ranks[0], 76)[1])
+        self.assertRegex(cause, r"rank 1 on node \S+ is frozen or unreachable: no sign of life for 3 s")
+
     def test_where_it_can_not_be_it_is_refused(self):
         for flags, wanted in (
             (("--reduce", "int4"), '--reduce: is "int4"; it must be fp32, bf16, fp16, int8 or powersgd'),

@@ -56,6 +56,18 @@ class Wire(EngineTest):
                 self.assertLess(abs(moved / law - 1), WIRE_SHARE_MAX, what)
                 self.assertLess(abs(moved / said - 1), WIRE_SHARE_MAX, what)
 
+    def test_a_codec_sends_the_bytes_that_the_run_counts(self):
+        flags = ("--reduce", "int8", "--reduce-check-every", 0)
+        few, _ = self.bytes_of_run(0, STEPS_FEW, *flags)
+        more, _ = self.bytes_of_run(0, STEPS_MORE, *flags)
+        lines = (self.folder / "-".join(map(str, (0, STEPS_MORE, *flags))) / "metrics.jsonl").read_text().splitlines()
+        (counted,) = [line["bytes_sent_in_a_step"] for line in map(json.loads, lines) if line.get("event") == "zero"]
+        for rank in range(RANKS):
+            sent = (more[rank] - few[rank]) / (STEPS_MORE - STEPS_FEW)
+            what = f"int8, rank {rank}: {sent:.0f} bytes on the wire, {counted} counted by the run"
+            print(what, flush=True)
+            self.assertLess(abs(sent / counted - 1), WIRE_SHARE_MAX, what)
+
     def test_a_save_sends_no_moments_and_weights_only_where_no_rank_has_them_whole(self):
         """Both nodes see the same --out."""
         for stage, weights_max in {2: 0, 3: 1}.items():
