@@ -130,8 +130,8 @@ class Codec(ProcessTest):
         for number in range(48):
             (data / f"{number:03}.ppm").write_bytes(b"P6 32 32 255\n" + bytes([values[number * 7 % 16]]) * 32 * 32 * 3)
         out = self.folder / "out"
-        command = [TRAINER, "train", "--model", "taehv-nano", "--data", data, "--out", out, "--steps", 150, "--batch-size", 4, "--frame-stride", 1,
-                   "--clip-size", 8, "--threads", 1, "--log-dir", "off", "--tensorboard", "off"]
+        command = [TRAINER, "train", "--model", "taehv-nano", "--data", data, "--out", out, "--steps", 200, "--batch-size", 4, "--frame-stride", 1,
+                   "--clip-size", 16, "--threads", 1, "--log-dir", "off", "--tensorboard", "off"]
         self.finish(self.spawn(list(map(str, command)), environment_of_a_program("TMPDIR")))
         self.run_to_end("reconstruct", "--in", data, "--out", self.folder / "pictures", weights=out)
         wanted = [values[number * 7 % 16] for number in range(48)]
