@@ -24,6 +24,7 @@
 #include "trainer/train/pass_probe.h"
 #include "trainer/train/plan_request.h"
 #include "trainer/train/plugin_kernels.h"
+#include "trainer/train/run_length.h"
 
 namespace tj::trainer {
 namespace {
@@ -89,7 +90,14 @@ Asked ask(const Choice& choice, const Flags& given) {
   }
   asked.plan =
       required(make_plan(chosen.flags, asked.request.ranks, choice.preset, *asked.workload));
+  if (asked.plan.epochs > 0 && !given.contains("--data"))
+    throw PlanFailed{bad_config(Error{.code = Code::invalid,
+                                      .message = "needs --data, whose samples are counted; --steps "
+                                                 "does not",
+                                      .subject = "--epochs"})};
   asked.source = source_of(given, asked.plan, *asked.workload);
+  if (const auto settled = settle_length(asked.plan, asked.source->sample_count()); !settled)
+    throw PlanFailed{bad_config(settled.error())};
   if (const auto settled = settle_model(asked.plan, *asked.workload); !settled)
     throw PlanFailed{bad_config(settled.error())};
   asked.accelerator = accelerator_of(asked.plan, asked.env);
