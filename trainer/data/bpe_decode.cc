@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "contract/utf8.h"
+#include "trainer/data/spelled_bpe.h"
 #include "trainer/process/durable_file.h"
 #include "trainer/values/json_integer.h"
 
@@ -12,20 +13,13 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::int64_t kIdsMax = 1 << 20;
-
 using ByteOfSpelling = std::unordered_map<std::string, char>;
 
-/// The printable character that stands for each byte (openai/gpt-2: bytes_to_unicode), backwards.
 ByteOfSpelling byte_of_spelling() {
   ByteOfSpelling bytes;
-  std::uint32_t next = 256;
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    const bool is_printable = (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte != 0xad);
-    std::string spelling;
-    append_utf8(spelling, is_printable ? byte : next++);
-    bytes[spelling] = static_cast<char>(byte);
-  }
+  const auto spellings = byte_spellings();
+  for (std::size_t byte = 0; byte < spellings.size(); ++byte)
+    bytes[spellings[byte]] = static_cast<char>(byte);
   return bytes;
 }
 
@@ -57,9 +51,9 @@ Result<json> read_json(const fs::path& file) {
 /// Throws as integer_of().
 Result<std::int64_t> id_of(const json& number, const std::string& token, const fs::path& file) {
   const auto id = integer_of(number);
-  if (id >= 0 && id < kIdsMax) return id;
+  if (id >= 0 && id < kBpeIdsMax) return id;
   return invalid(file, "the id of \"" + token + "\" is " + std::to_string(id) +
-                           "; it must be from 0 to " + std::to_string(kIdsMax - 1));
+                           "; it must be from 0 to " + std::to_string(kBpeIdsMax - 1));
 }
 
 Result<fs::path> file_with_ids(const fs::path& path) {

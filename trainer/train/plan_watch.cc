@@ -36,9 +36,12 @@ double timed_all_reduce(Communicator& communicator, std::int64_t bytes, at::Devi
 PlanWatch::PlanWatch(const TrainPlan& plan, const Workload& workload, Communicator& communicator,
                      const PhaseClock& clock)
     : plan_(plan), comm_(communicator), clock_(clock) {
-  const bool overlaps = plan.zero.stage == 0 && plan.logical_shards == 0;
+  const bool overlaps =
+      plan.zero.stage == 0 && plan.logical_shards == 0 && plan.sync.kind == SyncKind::step;
   if (comm_.world_size() == 1 || !overlaps) return;
-  auto inputs = forecast_inputs({.ranks = comm_.world_size()}, plan, workload);
+  auto inputs = forecast_inputs(
+      {.ranks = comm_.world_size(), .codec = plan.reduce.codec, .powersgd_rank = plan.reduce.rank},
+      plan, workload);
   inputs.step.gradients = std::move(inputs.gradients);
   check_.emplace(std::move(inputs.step));
 }
