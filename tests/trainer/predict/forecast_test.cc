@@ -40,7 +40,7 @@ ForecastInputs s2() {
 }
 
 void expect_golden(const std::string& name, const std::string& text) {
-  const std::string path = TJ_SOURCE_DIR "/tests/golden/plan/" + name;
+  const std::string path = TJ_SOURCE_DIR "/tests/golden/forecast/" + name;
   if (std::getenv("TJ_UPDATE_GOLDEN")) std::ofstream(path) << text;
   std::ifstream file(path);
   std::ostringstream expected;
