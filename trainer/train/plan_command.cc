@@ -1,125 +1,28 @@
 #include "trainer/train/plan_command.h"
 
-#include <ATen/Parallel.h>
-#include <torch/version.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <variant>
 
-#include "contract/launch_env.h"
 #include "trainer/check/machine.h"
 #include "trainer/check/measure.h"
 #include "trainer/comm/agreement.h"
 #include "trainer/comm/rendezvous.h"
-#include "trainer/launch/host.h"
-#include "trainer/launch/process_identity.h"
 #include "trainer/process/durable_file.h"
 #include "trainer/process/ending.h"
 #include "trainer/process/heap.h"
 #include "trainer/process/lines.h"
-#include "trainer/train/chosen_flags.h"
 #include "trainer/train/flags.h"
 #include "trainer/train/pass_probe.h"
+#include "trainer/train/plan_ask.h"
 #include "trainer/train/plan_request.h"
-#include "trainer/train/plugin_kernels.h"
-#include "trainer/train/run_length.h"
 
 namespace tj::trainer {
 namespace {
 
 constexpr std::chrono::seconds kMeetingMax{60};
 constexpr double kStandstillMaxS = 300;  // a rank may still run its passes
-
-/// What was decided before anything is measured.
-struct Asked {
-  PlanRequest request;
-  TrainPlan plan;
-  std::unique_ptr<Workload> workload;
-  std::unique_ptr<SampleSource> source;
-  ProcessEnv env;
-  Accelerator accelerator;
-  double process_bytes = 0;
-};
-
-/// Ends run_plan() with the cause.
-struct PlanFailed {
-  Failure failure;
-};
-
-template <typename T>
-T required(Result<T> result) {
-  if (!result) throw PlanFailed{bad_config(result.error())};
-  return std::move(*result);
-}
-
-std::unique_ptr<SampleSource> source_of(const Flags& flags, const TrainPlan& plan,
-                                        Workload& workload) {
-  auto opened = flags.contains("--data")
-                    ? workload.open_data({.flag = "--data", .paths = plan.data})
-                    : workload.make_up_data();
-  if (opened.failure) throw PlanFailed{*opened.failure};
-  return std::move(opened.source);
-}
-
-Accelerator accelerator_of(const TrainPlan& plan, const ProcessEnv& env) {
-  return required(
-      find_accelerator({.choice = plan.device,
-                        .visible_gpus = visible_gpus(process_env),
-                        .local_rank = env.local_rank,
-                        .local_world_size = env.local_world_size,
-                        .place = {.plugin = default_nccl_plugin(), .libtorch = TORCH_VERSION}}));
-}
-
-void set_threads(const Asked& asked) {
-  if (asked.plan.threads > 0) return at::set_num_threads(asked.plan.threads);
-  if (process_env("OMP_NUM_THREADS")) return;  // OpenMP has read it
-  at::set_num_threads(std::max(1, usable_cores() / asked.env.local_world_size));
-}
-
-Asked ask(const Choice& choice, const Flags& given) {
-  Asked asked;
-  asked.env = required(process_env_from(process_env, this_host()));
-  asked.request = required(read_plan_request(given, asked.env.world_size));
-  const auto chosen = required(choose_flags(train_flags_of(given), asked.env));
-  asked.workload = choice.entry->make(choice.preset);
-  if (const auto init = chosen.flags.find("--init-from"); init != chosen.flags.end()) {
-    if (const auto read = asked.workload->read_init(init->second); !read)
-      throw PlanFailed{bad_data(read.error())};
-  }
-  asked.plan =
-      required(make_plan(chosen.flags, asked.request.ranks, choice.preset, *asked.workload));
-  if (asked.plan.epochs > 0 && !given.contains("--data"))
-    throw PlanFailed{bad_config(Error{.code = Code::invalid,
-                                      .message = "needs --data, whose samples are counted; --steps "
-                                                 "does not",
-                                      .subject = "--epochs"})};
-  asked.source = source_of(given, asked.plan, *asked.workload);
-  if (const auto settled = settle_length(asked.plan, asked.source->sample_count()); !settled)
-    throw PlanFailed{bad_config(settled.error())};
-  if (const auto settled = settle_model(asked.plan, *asked.workload); !settled)
-    throw PlanFailed{bad_config(settled.error())};
-  asked.accelerator = accelerator_of(asked.plan, asked.env);
-  if (const auto settled = settle_device(asked.plan, asked.accelerator); !settled)
-    throw PlanFailed{bad_config(settled.error())};
-  use_kernels_of(asked.accelerator);
-  set_threads(asked);
-  asked.process_bytes = resident_bytes();
-  return asked;
-}
-
-/// What this process may still take of the machine, or of its control group.
-double free_bytes(const ProcessEnv& env) {
-  const auto facts = memory_facts();
-  double bytes = static_cast<double>(facts.available_bytes.value_or(0));
-  if (facts.group_limit_bytes) {
-    const auto used = facts.group_used_bytes.value_or(0);
-    const auto left = *facts.group_limit_bytes - std::min(*facts.group_limit_bytes, used);
-    bytes = std::min(bytes, static_cast<double>(left));
-  }
-  return bytes / env.local_world_size;
-}
 
 RankRoom room_of(const Asked& asked) {
   if (asked.request.gpu_bytes) return {asked.request.gpu_bytes, asked.request.gpu_origin};
@@ -150,7 +53,7 @@ void use_probe(const Asked& asked, const PassProbe& probe, ForecastInputs& input
 }
 
 /// Computing and memory, by passes where they are not given.
-void measure_passes(const Asked& asked, ForecastInputs& inputs) {
+std::optional<Failure> measure_passes(const Asked& asked, ForecastInputs& inputs) {
   const auto given = given_compute(asked.request, asked.plan, *asked.workload);
   inputs.step.compute = given.value_or(ComputeTime{});
   inputs.compute_origin = asked.request.step_seconds ? "--step-seconds"
@@ -159,7 +62,7 @@ void measure_passes(const Asked& asked, ForecastInputs& inputs) {
   if (!asked.request.gpu_bytes && !asked.plan.gpu)
     inputs.memory.process_bytes = asked.process_bytes;
   inputs.activations_origin = "not known, and not in it: no pass was run here";
-  if (!asked.request.runs_passes) return;
+  if (!asked.request.runs_passes) return std::nullopt;
   const auto probe = probe_passes({.plan = asked.plan,
                                    .workload = *asked.workload,
                                    .source = *asked.source,
@@ -167,16 +70,16 @@ void measure_passes(const Asked& asked, ForecastInputs& inputs) {
                                    .memory_bytes = free_bytes(asked.env),
                                    .measures_time = !given});
   if (!probe) {
-    if (!given)
-      throw PlanFailed{{.exit_code = exit_code::kBadConfig,
-                        .reason = "TooLarge",
-                        .message = describe(probe.error()) +
-                                   "; --step-seconds or --tflops says how fast it computes"}};
     inputs.activations_origin = "not known, and not in it: " + describe(probe.error());
-    return;
+    if (given) return std::nullopt;
+    return Failure{.exit_code = exit_code::kBadConfig,
+                   .reason = "TooLarge",
+                   .message = describe(probe.error()) +
+                              "; --step-seconds or --tflops says how fast it computes"};
   }
   if (!given) inputs.step.compute = probe->compute;
   use_probe(asked, *probe, inputs);
+  return std::nullopt;
 }
 
 /// Collective. The slowest rank is the one that all wait for.
@@ -209,50 +112,49 @@ Link measured_link(Communicator& communicator, const Accelerator& accelerator,
 }
 
 /// With the other ranks. Only rank 0 goes on to print.
-void measure_together(const Asked& asked, ForecastInputs& inputs) {
+std::optional<Failure> measure_together(const Asked& asked, ForecastInputs& inputs) {
   if (asked.env.world_size == 1)
-    throw PlanFailed{bad_config(Error{
+    return bad_config(Error{
         .code = Code::invalid,
         .message = "measures between ranks: `trainer launch -- trainer plan --probe` on all nodes "
                    "starts them; a rate that is known is given with --link",
-        .subject = "--probe"})};
+        .subject = "--probe"});
   PhaseClock clock;
   const Limits limits{.start = kStandstillMaxS};
   auto met = rendezvous(asked.env, asked.accelerator, {.clock = clock, .limits = limits},
                         {.timeout = kMeetingMax});
-  if (const auto* const failure = std::get_if<Failure>(&met)) throw PlanFailed{*failure};
+  if (const auto* const failure = std::get_if<Failure>(&met)) return *failure;
   auto& joined = std::get<Joined>(met);
   auto& communicator = *joined.communicator;
   inputs.step.link = measured_link(communicator, asked.accelerator, asked.env);
   inputs.link_origin = "measured between " + std::to_string(asked.env.world_size) + " ranks";
-  measure_passes(asked, inputs);
-  take_slowest(communicator, inputs.step.compute);
+  auto failure = agree(communicator, measure_passes(asked, inputs));
+  if (!failure) take_slowest(communicator, inputs.step.compute);
   joined.watchdog->stop();
   communicator.finish();
+  return failure;
 }
 
-void write_picture(const std::string& path, const Forecast& forecast) {
-  if (path.empty()) return;
-  if (const auto written = write_durably(path, forecast_picture(forecast)); !written)
-    throw PlanFailed{{.exit_code = exit_code::kInputOutput,
-                      .reason = "NotWritable",
-                      .message = "--svg: " + describe(written.error())}};
+std::optional<Failure> write_picture(const std::string& path, const Forecast& forecast) {
+  if (path.empty()) return std::nullopt;
+  const auto written = write_durably(path, forecast_picture(forecast));
+  if (written) return std::nullopt;
+  return Failure{.exit_code = exit_code::kInputOutput,
+                 .reason = "NotWritable",
+                 .message = "--svg: " + describe(written.error())};
 }
 
 /// Of the activations, what is left of them with --recompute; 0: the model knows no such flag.
 double recompute_share(const Choice& choice, Flags flags, double activation_bytes) {
   flags["--recompute"] = "true";
-  try {
-    const auto asked = ask(choice, flags);
-    const auto probe = probe_passes({.plan = asked.plan,
-                                     .workload = *asked.workload,
-                                     .source = *asked.source,
-                                     .memory_bytes = free_bytes(asked.env),
-                                     .measures_time = false});
-    return probe ? std::min(1.0, probe->activation_bytes / activation_bytes) : 0;
-  } catch (const PlanFailed&) {
-    return 0;
-  }
+  const auto asked = ask(choice, flags);
+  if (asked.failure) return 0;
+  const auto probe = probe_passes({.plan = asked.plan,
+                                   .workload = *asked.workload,
+                                   .source = *asked.source,
+                                   .memory_bytes = free_bytes(asked.env),
+                                   .measures_time = false});
+  return probe ? std::min(1.0, probe->activation_bytes / activation_bytes) : 0;
 }
 
 /// Where it does not fit it is tried whether --recompute would help.
@@ -267,26 +169,28 @@ Forecast forecast_with(const Choice& choice, const Flags& flags, ForecastInputs 
   return forecast_of(std::move(inputs));
 }
 
-int answer(const Choice& choice, const Flags& flags) {
+std::optional<Failure> measure(const Asked& asked, ForecastInputs& inputs) {
+  if (asked.request.probes_link) return measure_together(asked, inputs);
+  inputs.step.link = {.bytes_per_second = asked.request.link_bytes_per_second.value_or(1),
+                      .latency_s = asked.request.latency_s};
+  inputs.link_origin = "--link " + asked.request.link_text;
+  return measure_passes(asked, inputs);
+}
+
+std::optional<Failure> answer(const Choice& choice, const Flags& flags) {
   const auto asked = ask(choice, flags);
+  if (asked.failure) return asked.failure;
   auto inputs = forecast_inputs(asked.request, asked.plan, *asked.workload);
-  if (asked.request.probes_link) {
-    measure_together(asked, inputs);
-    if (asked.env.rank != 0) return exit_code::kDone;
-  } else {
-    inputs.step.link = {.bytes_per_second = asked.request.link_bytes_per_second.value_or(1),
-                        .latency_s = asked.request.latency_s};
-    inputs.link_origin = "--link " + asked.request.link_text;
-    measure_passes(asked, inputs);
-  }
+  if (auto failure = measure(asked, inputs)) return failure;
+  if (asked.request.probes_link && asked.env.rank != 0) return std::nullopt;
   inputs.room = room_of(asked);
   const auto forecast = forecast_with(choice, flags, std::move(inputs));
-  write_picture(asked.request.svg, forecast);
+  if (auto failure = write_picture(asked.request.svg, forecast)) return failure;
   const std::string text =
       asked.request.is_json ? forecast_json(forecast).dump(2) + "\n" : forecast_text(forecast);
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
-  return exit_code::kDone;
+  return std::nullopt;
 }
 
 /// A plan is a process alone unless it measures.
@@ -308,9 +212,8 @@ int run_plan(int argc, const char* const* argv, Registry registry) {
     return exit_code::kDone;
   }
   try {
-    return answer(*choice, parsed->flags);
-  } catch (const PlanFailed& failed) {
-    return fail(failed.failure);
+    const auto failure = answer(*choice, parsed->flags);
+    return failure ? fail(*failure) : exit_code::kDone;
   } catch (const PeerLostError& lost) {
     return fail(peer_lost(lost));
   } catch (const BadDataError& bad) {

@@ -1,0 +1,107 @@
+#include "trainer/train/plan_ask.h"
+
+#include <ATen/Parallel.h>
+#include <torch/version.h>
+
+#include <algorithm>
+
+#include "trainer/check/machine.h"
+#include "trainer/launch/host.h"
+#include "trainer/launch/process_identity.h"
+#include "trainer/process/heap.h"
+#include "trainer/train/chosen_flags.h"
+#include "trainer/train/plugin_kernels.h"
+#include "trainer/train/run_length.h"
+
+namespace tj::trainer {
+namespace {
+
+Result<Accelerator> accelerator_of(const TrainPlan& plan, const ProcessEnv& env) {
+  return find_accelerator({.choice = plan.device,
+                           .visible_gpus = visible_gpus(process_env),
+                           .local_rank = env.local_rank,
+                           .local_world_size = env.local_world_size,
+                           .place = {.plugin = default_nccl_plugin(), .libtorch = TORCH_VERSION}});
+}
+
+void set_threads(const Asked& asked) {
+  if (asked.plan.threads > 0) return at::set_num_threads(asked.plan.threads);
+  if (process_env("OMP_NUM_THREADS")) return;  // OpenMP has read it
+  at::set_num_threads(std::max(1, usable_cores() / asked.env.local_world_size));
+}
+
+/// Opens the data, or makes some up, and completes the plan by what it says.
+std::optional<Failure> open_source(const Flags& given, Asked& asked) {
+  const bool has_data = given.contains("--data");
+  if (asked.plan.epochs > 0 && !has_data) {
+    return bad_config(Error{.code = Code::invalid,
+                            .message = "needs --data, whose samples are counted; --steps does not",
+                            .subject = "--epochs"});
+  }
+  auto opened = has_data ? asked.workload->open_data({.flag = "--data", .paths = asked.plan.data})
+                         : asked.workload->make_up_data();
+  if (opened.failure) return opened.failure;
+  asked.source = std::move(opened.source);
+  if (const auto settled = settle_length(asked.plan, asked.source->sample_count()); !settled)
+    return bad_config(settled.error());
+  if (const auto settled = settle_model(asked.plan, *asked.workload); !settled)
+    return bad_config(settled.error());
+  return std::nullopt;
+}
+
+/// The plan of the run, as far as flags say it.
+std::optional<Failure> read_run(const Choice& choice, const Flags& given, Asked& asked) {
+  auto env = process_env_from(process_env, this_host());
+  if (!env) return bad_config(env.error());
+  asked.env = std::move(*env);
+  auto request = read_plan_request(given, asked.env.world_size);
+  if (!request) return bad_config(request.error());
+  asked.request = std::move(*request);
+  const auto chosen = choose_flags(train_flags_of(given), asked.env);
+  if (!chosen) return bad_config(chosen.error());
+  asked.workload = choice.entry->make(choice.preset);
+  if (const auto init = chosen->flags.find("--init-from"); init != chosen->flags.end()) {
+    if (const auto read = asked.workload->read_init(init->second); !read)
+      return bad_data(read.error());
+  }
+  auto plan = make_plan(chosen->flags, asked.request.ranks, choice.preset, *asked.workload);
+  if (!plan) return bad_config(plan.error());
+  asked.plan = std::move(*plan);
+  return std::nullopt;
+}
+
+std::optional<Failure> choose_device(Asked& asked) {
+  auto found = accelerator_of(asked.plan, asked.env);
+  if (!found) return bad_config(found.error());
+  asked.accelerator = std::move(*found);
+  if (const auto settled = settle_device(asked.plan, asked.accelerator); !settled)
+    return bad_config(settled.error());
+  return std::nullopt;
+}
+
+}  // namespace
+
+Asked ask(const Choice& choice, const Flags& given) {
+  Asked asked;
+  asked.failure = read_run(choice, given, asked);
+  if (!asked.failure) asked.failure = open_source(given, asked);
+  if (!asked.failure) asked.failure = choose_device(asked);
+  if (asked.failure) return asked;
+  use_kernels_of(asked.accelerator);
+  set_threads(asked);
+  asked.process_bytes = resident_bytes();
+  return asked;
+}
+
+double free_bytes(const ProcessEnv& env) {
+  const auto facts = memory_facts();
+  double bytes = static_cast<double>(facts.available_bytes.value_or(0));
+  if (facts.group_limit_bytes) {
+    const auto used = facts.group_used_bytes.value_or(0);
+    const auto left = *facts.group_limit_bytes - std::min(*facts.group_limit_bytes, used);
+    bytes = std::min(bytes, static_cast<double>(left));
+  }
+  return bytes / env.local_world_size;
+}
+
+}  // namespace tj::trainer
