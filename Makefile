@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench bench-operator bench-trainer bench-tokenizer bench-decode soak storm cpus repeat images-from-source faults fuzz gpu-kit check format clean bench-slow-network bench-plan
+.PHONY: help run build test bench bench-operator bench-trainer bench-tokenizer bench-decode soak storm cpus repeat images-from-source faults fuzz gpu-kit check format clean bench-slow-network bench-plan bench-text
 
 export TRAININGJOB_CACHE ?= $(HOME)/.cache/trainingjob
 export CCACHE_DIR ?= $(TRAININGJOB_CACHE)/ccache
@@ -54,6 +54,12 @@ bench-slow-network:  ## measures two nodes on a network that is too slow, beside
 	cmake --preset dev --log-level=WARNING >/dev/null
 	cmake --build --preset dev --target trainer trainer-engine
 	tests/bench/slow_network/run --docs
+
+bench-text:  ## trains a small GPT-2 on 45 MB of real text, Chinese and English (40 minutes), and shows what it learnt in docs/systems/gpt2.md
+	tools/deps build
+	cmake --preset dev --log-level=WARNING >/dev/null
+	cmake --build --preset dev --target trainer trainer-engine
+	tests/bench/text/run --docs
 
 bench-decode:  ## measures how long a training on videos waits for them (five minutes)
 	tools/deps build
