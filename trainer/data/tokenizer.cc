@@ -20,8 +20,7 @@ Tokenizer byte_tokenizer() {
           .bpe = nullptr};
 }
 
-Result<Tokenizer> gpt2_tokenizer(const std::filesystem::path& vocabulary,
-                                 const std::string& name) {
+Result<Tokenizer> gpt2_tokenizer(const std::filesystem::path& vocabulary, const std::string& name) {
   auto bpe = read_bpe_vocabulary(vocabulary);
   if (!bpe) return bpe.error();
   const auto shared = std::make_shared<const BpeVocabulary>(std::move(*bpe));

@@ -5,8 +5,8 @@
 #include "trainer/data/bpe_decode.h"
 #include "trainer/data/tokenizer.h"
 #include "trainer/process/durable_file.h"
-#include "trainer/workloads/gpt2/sample_command.h"
 #include "trainer/workload/made_up_samples.h"
+#include "trainer/workloads/gpt2/sample_command.h"
 #include "trainer/workloads/gpt2/token_samples.h"
 
 namespace tj::trainer {
