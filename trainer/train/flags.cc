@@ -72,7 +72,7 @@ constexpr Flag kFlags[] = {
          "when ranks become the same: step: in each step; late: gradients are applied one step "
          "late; local: weights are averaged each few steps; diloco: moved by an outer optimizer "
          "each few steps (step)"},
-    {.name = "--sync-every", .help = "steps between two of them: local (50) and diloco (100)"},
+    {.name = "--sync-every", .help = "steps between two of them (local: 50, diloco: 100)"},
     {.name = "--outer-lr", .help = "of diloco's outer optimizer (0.7)"},
     {.name = "--outer-momentum", .help = "Nesterov's, of diloco's outer optimizer (0.9)"},
     {.name = "--bucket-mib",
