@@ -8,8 +8,8 @@
 #include "trainer/check/machine.h"
 #include "trainer/launch/host.h"
 #include "trainer/launch/process_identity.h"
-#include "trainer/process/heap.h"
 #include "trainer/train/chosen_flags.h"
+#include "trainer/train/pass_probe.h"
 #include "trainer/train/plugin_kernels.h"
 #include "trainer/train/run_length.h"
 
