@@ -6,14 +6,12 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
-#include <condition_variable>
 #include <cstdio>
-#include <mutex>
-#include <thread>
 
 #include "trainer/data/slice_documents.h"
 #include "trainer/data/token_file_builder.h"
 #include "trainer/data/tokenizer_json.h"
+#include "trainer/process/crew.h"
 #include "trainer/process/durable_file.h"
 #include "trainer/values/settings.h"
 
@@ -222,19 +220,12 @@ class Preparation {
     begun_ = steady_clock::now();
     const int workers =
         std::min(options_.workers, static_cast<int>(std::min<std::size_t>(parts_.size(), 1024)));
-    workers_left_ = workers;
-    {
-      std::vector<std::jthread> threads;
-      for (int i = 0; i < workers; ++i) threads.emplace_back([this] { run_worker(); });
-      std::unique_lock lock(mutex_);
-      while (!changed_.wait_for(lock, hooks_.progress_interval,
-                                [this] { return workers_left_ == 0; })) {
-        lock.unlock();
-        if (hooks_.progress) hooks_.progress(progress());
-        lock.lock();
-      }
-    }
-    if (failure_) return failure_;
+    const auto tell = [this] {
+      if (hooks_.progress) hooks_.progress(progress());
+    };
+    if (auto failure = crew_.run(
+            workers, [this] { return do_parts(); }, hooks_.progress_interval, tell))
+      return failure;
     if (parts_done_ == parts_.size()) return std::nullopt;
     return Failure{.exit_code = exit_code::kInterrupted,
                    .reason = "Interrupted",
@@ -244,26 +235,15 @@ class Preparation {
                               " parts are done, the same command goes on from there"};
   }
 
-  void run_worker() {
-    std::optional<Failure> mine;
-    try {
-      Encoder encoder(tokenizer_);
-      while (!mine && !is_stopping()) {
-        const std::size_t part = next_part_++;
-        if (part >= parts_.size()) break;
-        mine = do_part(part, encoder);
-      }
-    } catch (const std::exception& failure) {
-      mine = Failure{.message = failure.what()};
+  std::optional<Failure> do_parts() {
+    Encoder encoder(tokenizer_);
+    while (!crew_.is_stopping()) {
+      const std::size_t part = next_part_++;
+      if (part >= parts_.size()) break;
+      if (auto failure = do_part(part, encoder)) return failure;
     }
-    const std::lock_guard lock(mutex_);
-    if (mine && !failure_) failure_ = mine;
-    if (mine) has_failed_ = true;
-    --workers_left_;
-    changed_.notify_all();
+    return std::nullopt;
   }
-
-  bool is_stopping() const { return has_failed_ || hooks_.stop_signal() != 0; }
 
   std::optional<Failure> do_part(std::size_t part, Encoder& encoder) {
     std::int64_t nominal_bytes = 0;
@@ -276,7 +256,7 @@ class Preparation {
       for (const auto& slice : parts_[part]) {
         if (const auto done = encode_slice(slice, encoder, train, val); !done)
           return bad_data(done.error());
-        if (is_stopping()) return std::nullopt;
+        if (crew_.is_stopping()) return std::nullopt;
       }
       if (const auto written = write_part(part, train, val); !written)
         return save_failed(written.error());
@@ -304,13 +284,14 @@ class Preparation {
     const auto held_out = [&](std::int64_t place) {
       return is_held_out(input.name, place, val_share_);
     };
-    SliceCall call{.file = input, .slice = slice, .is_stopping = [this] { return is_stopping(); }};
+    SliceCall call{
+        .file = input, .slice = slice, .is_stopping = [this] { return crew_.is_stopping(); }};
     if (has_val()) call.is_held_out = held_out;
     return reader_.read(call, [&](const Document& document) {
       auto& builder = held_out(document.offset) ? val : train;
       encoder.encode(document.text, [&](auto ids) { builder.append(ids); });
       if (document.ends) builder.end_document();
-      return !is_stopping();
+      return !crew_.is_stopping();
     });
   }
 
@@ -357,6 +338,7 @@ class Preparation {
 
   const PrepareOptions& options_;
   const PrepareHooks& hooks_;
+  Crew crew_{hooks_.stop_signal};
   const fs::path folder_;
   Tokenizer tokenizer_;
   double val_share_ = 0;
@@ -373,11 +355,6 @@ class Preparation {
   std::atomic<std::size_t> parts_done_ = 0;
   std::atomic<std::int64_t> bytes_done_ = 0;
   std::atomic<std::int64_t> bytes_kept_ = 0;
-  std::atomic<bool> has_failed_ = false;
-  std::mutex mutex_;  // guards workers_left_ and failure_
-  std::condition_variable changed_;
-  int workers_left_ = 0;
-  std::optional<Failure> failure_;  // the first one
 };
 
 }  // namespace

@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstdio>
 #include <filesystem>
-#include <mutex>
-#include <thread>
 #include <utility>
 
 #include "trainer/data/bpe_training.h"
@@ -15,6 +12,7 @@
 #include "trainer/data/slice_documents.h"
 #include "trainer/data/spelled_bpe.h"
 #include "trainer/data/tokenizer_json.h"
+#include "trainer/process/crew.h"
 #include "trainer/process/durable_file.h"
 #include "trainer/process/output_draft.h"
 #include "trainer/values/settings.h"
@@ -117,58 +115,40 @@ class TokenizerTraining {
   std::optional<Failure> count() {
     const int workers = static_cast<int>(
         std::min<std::size_t>(static_cast<std::size_t>(options_.workers), parts_.size()));
-    workers_left_ = workers;
-    {
-      std::vector<std::jthread> threads;
-      for (int i = 0; i < workers; ++i) threads.emplace_back([this] { run_worker(); });
-      std::unique_lock lock(mutex_);
-      while (!changed_.wait_for(lock, hooks_.progress_interval,
-                                [this] { return workers_left_ == 0; })) {
-        lock.unlock();
-        if (hooks_.progress) hooks_.progress(progress());
-        lock.lock();
-      }
-    }
-    if (failure_) return failure_;
+    const auto tell = [this] {
+      if (hooks_.progress) hooks_.progress(progress());
+    };
+    if (auto failure = crew_.run(
+            workers, [this] { return count_parts(); }, hooks_.progress_interval, tell))
+      return failure;
     if (hooks_.stop_signal() != 0) return interrupted();
     return std::nullopt;
   }
 
-  void run_worker() {
-    std::optional<Failure> mine;
-    try {
-      WordCounter counter(counts_);
-      while (!mine && !is_stopping()) {
-        const std::size_t part = next_part_++;
-        if (part >= parts_.size()) break;
-        for (const auto& slice : parts_[part]) {
-          if (const auto done = count_slice(slice, counter); !done) mine = bad_data(done.error());
-          if (mine || is_stopping()) break;
-          bytes_done_ += slice.end - slice.begin;
-        }
+  std::optional<Failure> count_parts() {
+    WordCounter counter(counts_);
+    while (!crew_.is_stopping()) {
+      const std::size_t part = next_part_++;
+      if (part >= parts_.size()) break;
+      for (const auto& slice : parts_[part]) {
+        if (const auto done = count_slice(slice, counter); !done) return bad_data(done.error());
+        if (crew_.is_stopping()) break;
+        bytes_done_ += slice.end - slice.begin;
       }
-      counter.flush();
-    } catch (const std::exception& failure) {
-      mine = Failure{.message = failure.what()};
     }
-    const std::lock_guard lock(mutex_);
-    if (mine && !failure_) failure_ = mine;
-    if (mine) has_failed_ = true;
-    --workers_left_;
-    changed_.notify_all();
+    counter.flush();
+    return std::nullopt;
   }
 
   Result<void> count_slice(const Slice& slice, WordCounter& counter) {
     return reader_.read({.file = inputs_[slice.file],
                          .slice = slice,
-                         .is_stopping = [this] { return is_stopping(); }},
+                         .is_stopping = [this] { return crew_.is_stopping(); }},
                         [&](const Document& document) {
                           counter.count(document.text);
-                          return !is_stopping();
+                          return !crew_.is_stopping();
                         });
   }
-
-  bool is_stopping() const { return has_failed_ || hooks_.stop_signal() != 0; }
 
   Failure interrupted() const {
     return {.exit_code = exit_code::kInterrupted,
@@ -218,6 +198,7 @@ class TokenizerTraining {
 
   const TrainTokenizerOptions& options_;
   const TrainTokenizerHooks& hooks_;
+  Crew crew_{hooks_.stop_signal};
   std::vector<InputFile> inputs_;
   SliceReader reader_;
   std::int64_t bytes_ = 0;
@@ -229,11 +210,6 @@ class TokenizerTraining {
   steady_clock::time_point phase_begun_ = begun_;
   std::atomic<std::size_t> next_part_ = 0;
   std::atomic<std::int64_t> bytes_done_ = 0;
-  std::atomic<bool> has_failed_ = false;
-  std::mutex mutex_;  // guards workers_left_ and failure_
-  std::condition_variable changed_;
-  int workers_left_ = 0;
-  std::optional<Failure> failure_;  // the first one
 };
 
 }  // namespace

@@ -6,17 +6,16 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <condition_variable>
 #include <cstdio>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <mutex>
-#include <thread>
 
 #include "contract/utf8.h"
 #include "trainer/data/data_file.h"
 #include "trainer/data/video/video_files.h"
+#include "trainer/process/crew.h"
 #include "trainer/process/durable_file.h"
 #include "trainer/process/unique_fd.h"
 #include "trainer/values/settings.h"
@@ -131,19 +130,12 @@ class VideoPreparation {
     begun_ = steady_clock::now();
     for (const auto& each : work_)
       if (each.is_kept) count(each), bytes_kept_ += each.entry.state.bytes;
-    threads_left_ = options_.threads;
-    {
-      std::vector<std::jthread> threads;
-      for (int i = 0; i < options_.threads; ++i) threads.emplace_back([this] { run_thread(); });
-      std::unique_lock lock(mutex_);
-      while (!changed_.wait_for(lock, hooks_.progress_interval,
-                                [this] { return threads_left_ == 0; })) {
-        lock.unlock();
-        if (hooks_.progress) hooks_.progress(progress());
-        lock.lock();
-      }
-    }
-    if (failure_) return failure_;
+    const auto tell = [this] {
+      if (hooks_.progress) hooks_.progress(progress());
+    };
+    if (auto failure = crew_.run(
+            options_.threads, [this] { return look_at_all(); }, hooks_.progress_interval, tell))
+      return failure;
     if (videos_done_ == work_.size()) return std::nullopt;
     return Failure{.exit_code = exit_code::kInterrupted,
                    .reason = "Interrupted",
@@ -153,22 +145,14 @@ class VideoPreparation {
                               " videos are done, the same command goes on from there"};
   }
 
-  void run_thread() {
-    std::optional<Failure> mine;
-    try {
-      while (!mine && !has_failed_ && hooks_.stop_signal() == 0) {
-        const std::size_t next = next_++;
-        if (next >= work_.size()) break;
-        if (!work_[next].is_kept) mine = look_at(work_[next]);
-      }
-    } catch (const std::exception& failure) {
-      mine = Failure{.message = failure.what()};
+  std::optional<Failure> look_at_all() {
+    while (!crew_.is_stopping()) {
+      const std::size_t next = next_++;
+      if (next >= work_.size()) break;
+      if (work_[next].is_kept) continue;
+      if (auto failure = look_at(work_[next])) return failure;
     }
-    const std::scoped_lock lock(mutex_);
-    if (mine && !failure_) failure_ = mine;
-    if (mine) has_failed_ = true;
-    --threads_left_;
-    changed_.notify_all();
+    return std::nullopt;
   }
 
   /// A file that changes meanwhile is none that the index can vouch for.
@@ -242,6 +226,7 @@ class VideoPreparation {
 
   const PrepareVideoOptions& options_;
   const PrepareVideoHooks& hooks_;
+  Crew crew_{hooks_.stop_signal};
   const fs::path folder_;  // of the index
   VideoOpener opener_;
   std::vector<Work> work_;  // each by the one thread that has it
@@ -254,11 +239,6 @@ class VideoPreparation {
   std::atomic<std::size_t> next_ = 0;
   std::atomic<std::size_t> videos_done_ = 0;
   std::atomic<std::int64_t> bytes_done_ = 0;
-  std::atomic<bool> has_failed_ = false;
-  std::mutex mutex_;  // guards threads_left_ and failure_
-  std::condition_variable changed_;
-  int threads_left_ = 0;
-  std::optional<Failure> failure_;  // the first one
 };
 
 /// "480 x 320: 12, 96 x 64: 3", the most frequent first.
