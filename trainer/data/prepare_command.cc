@@ -5,6 +5,7 @@
 
 #include "contract/utf8.h"
 #include "trainer/data/prepare.h"
+#include "trainer/data/prepare_options.h"
 #include "trainer/data/prepare_tokenizer_command.h"
 #include "trainer/data/prepare_video_command.h"
 #include "trainer/launch/host.h"
@@ -29,14 +30,7 @@ void define(CLI::App& app, PrepareOptions& options) {
   app.add_option("--vocabulary", options.vocabulary,
                  "for bpe and gpt2-bpe: tokenizer.json, or a folder with vocab.json and merges.txt")
       ->type_name("PATH");
-  app.add_option("--format", options.format,
-                 "folder (a file is a document), jsonl, wiki or parquet (the files say it)")
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"folder", "jsonl", "wiki", "parquet"}));
-  app.add_option(
-         "--field", options.field,
-         "member of a JSON line, or column of Parquet, that holds the text (" + options.field + ")")
-      ->type_name("NAME");
+  add_text_options(app, options.format, options.field);
   app.add_option("--workers", options.workers, "threads (one for each usable core)")
       ->type_name("N")
       ->check(CLI::Range(1, kPrepareWorkersMax));

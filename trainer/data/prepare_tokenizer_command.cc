@@ -5,6 +5,7 @@
 
 #include "contract/utf8.h"
 #include "trainer/data/prepare.h"
+#include "trainer/data/prepare_options.h"
 #include "trainer/data/train_tokenizer.h"
 #include "trainer/launch/host.h"
 #include "trainer/process/command_words.h"
@@ -34,14 +35,7 @@ void define(CLI::App& app, TrainTokenizerOptions& options) {
                      std::to_string(options.min_frequency) + ")")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, kMinFrequencyMax));
-  app.add_option("--format", options.format,
-                 "folder (a file is a document), jsonl, wiki or parquet (the files say it)")
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"folder", "jsonl", "wiki", "parquet"}));
-  app.add_option(
-         "--field", options.field,
-         "member of a JSON line, or column of Parquet, that holds the text (" + options.field + ")")
-      ->type_name("NAME");
+  add_text_options(app, options.format, options.field);
   app.add_option("--workers", options.workers, "threads that count (one for each usable core)")
       ->type_name("N")
       ->check(CLI::Range(1, kPrepareWorkersMax));
