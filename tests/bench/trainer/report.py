@@ -1,9 +1,9 @@
 """Turns results of the trainer's benchmark into tables of docs/measurements.md and a plot. Pure but for write()."""
-import json
 import pathlib
-import re
 import statistics
+import sys
 
+import measurements
 import svg_bars
 
 DOCS = pathlib.Path(__file__).resolve().parents[3] / "docs"
@@ -145,13 +145,8 @@ def plot(results):
 
 def document_with(document, results):
     """The document with these results in it; without results it says so."""
-    pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
-    said = text(results) if results else "Not taken yet."
-    return pattern.sub(lambda _: f"{BEGIN}\n\n{said}\n\n{END}", document)
+    return measurements.section(document, BEGIN, END, text(results) if results else "")
 
 
 def write(results):
-    DATA.parent.mkdir(exist_ok=True)
-    DATA.write_text(json.dumps(results, indent=1) + "\n")
-    PLOT.write_text(plot(results))
-    DOCUMENT.write_text(document_with(DOCUMENT.read_text(), results))
+    measurements.write(sys.modules[__name__], results)
