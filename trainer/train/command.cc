@@ -1,17 +1,11 @@
 #include "trainer/train/command.h"
 
-#include <ATen/Parallel.h>
 #include <sys/resource.h>
 #include <torch/types.h>
-
-#include <torch/version.h>
 
 #include <algorithm>
 #include <csignal>
 
-#include "contract/launch_env.h"
-#include "trainer/comm/accelerator.h"
-#include "trainer/launch/host.h"
 #include "trainer/process/ending.h"
 #include "trainer/process/heap.h"
 #include "trainer/process/lines.h"
@@ -20,6 +14,7 @@
 #include "trainer/train/device_memory.h"
 #include "trainer/train/flags.h"
 #include "trainer/train/plugin_kernels.h"
+#include "trainer/train/process_setup.h"
 #include "trainer/workload/flag_reader.h"
 #include "trainer/workload/initial_tensor.h"
 
@@ -50,20 +45,6 @@ Result<Place> read_place(const Flags& flags) {
   return place;
 }
 
-void set_threads(int threads) {
-  if (threads == 0 && process_env("OMP_NUM_THREADS")) return;  // OpenMP has read it
-  at::set_num_threads(threads > 0 ? threads : usable_cores());
-}
-
-Failure thrown(const std::exception& exception) {
-  const std::string what = cause_of(exception);
-  const bool is_memory = dynamic_cast<const std::bad_alloc*>(&exception) != nullptr ||
-                         what.find("can't allocate memory") != std::string::npos ||
-                         what.find("out of memory") != std::string::npos;
-  if (!is_memory) return {.message = what};
-  return {.reason = "OutOfMemory", .message = "out of memory: " + what};
-}
-
 /// For people, and for whoever measures.
 std::string memory_line(std::optional<int> gpu) {
   constexpr double kMegabyte = 1e6, kKilobyte = 1024;  // getrusage(2) counts in the latter
@@ -83,12 +64,7 @@ std::string memory_line(std::optional<int> gpu) {
 /// On a GPU in fp16 unless a flag says otherwise: of what its tensor cores can do it keeps most of
 /// a number that is not larger than 65504.
 int run_at(const WorkloadCommand& command, const Flags& flags, const Place& place) {
-  const auto found =
-      find_accelerator({.choice = place.device,
-                        .visible_gpus = visible_gpus(process_env),
-                        .local_rank = 0,
-                        .local_world_size = 1,
-                        .place = {.plugin = default_nccl_plugin(), .libtorch = TORCH_VERSION}});
+  const auto found = accelerator_for(place.device, ProcessEnv{});
   if (!found) return fail(bad_config(found.error()));
   use_kernels_of(*found);
   set_up_cudnn(/*is_repeatable=*/false);
@@ -128,11 +104,11 @@ int run_command(int argc, const char* const* argv, Registry registry) {
   }
   const auto place = read_place(parsed->flags);
   if (!place) return fail(bad_config(place.error()));
-  set_threads(place->threads);
+  choose_threads(place->threads, ProcessEnv{});
   try {
     return run_at(command, parsed->flags, *place);
   } catch (const std::exception& exception) {
-    return fail(thrown(exception));
+    return fail(failure_of(exception));
   }
 }
 

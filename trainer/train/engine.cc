@@ -1,6 +1,5 @@
 #include "trainer/train/engine.h"
 
-#include <ATen/Parallel.h>
 #include <malloc.h>
 #include <torch/types.h>
 #include <torch/version.h>
@@ -32,6 +31,7 @@
 #include "trainer/train/flags.h"
 #include "trainer/train/loop.h"
 #include "trainer/train/plugin_kernels.h"
+#include "trainer/train/process_setup.h"
 #include "trainer/train/report_options.h"
 #include "trainer/train/run_length.h"
 #include "trainer/train/start_phases.h"
@@ -119,23 +119,6 @@ Inputs open_inputs(TrainPlan& plan, Workload& workload, const ProcessEnv& env, i
   return inputs;
 }
 
-/// OpenMP reads its own variable; without it a process takes its share of the cores, not all of the
-/// machine's.
-std::optional<Setting> choose_threads(const TrainPlan& plan, const ProcessEnv& env) {
-  if (plan.threads > 0) {
-    at::set_num_threads(plan.threads);
-    return std::nullopt;  // the plan has its row
-  }
-  if (process_env("OMP_NUM_THREADS")) {
-    return Setting{"threads", std::to_string(at::get_num_threads()), "environment OMP_NUM_THREADS"};
-  }
-  const int cores = usable_cores();
-  at::set_num_threads(std::max(1, cores / env.local_world_size));
-  return Setting{"threads", std::to_string(at::get_num_threads()),
-                 "computed: " + std::to_string(cores) + " usable cores / " +
-                     std::to_string(env.local_world_size) + " local ranks"};
-}
-
 /// The device and what carries the collectives, for the table.
 std::vector<Setting> place_settings(const TrainPlan& plan, const Accelerator& accelerator,
                                     const Joined& joined) {
@@ -169,28 +152,14 @@ std::string join_line(const ProcessEnv& env, double seconds) {
          took + " on node " + env.node_name + " (" + master + ")";
 }
 
-Result<Accelerator> accelerator_for(const TrainPlan& plan, const ProcessEnv& env) {
-  const bool needs_gpu = plan.device != DeviceChoice::cpu;
-  if (const auto named = check_visible_gpus(process_env); !named && needs_gpu) return named.error();
-  return find_accelerator({.choice = plan.device,
-                           .visible_gpus = visible_gpus(process_env),
-                           .amd_gpus = amd_gpus(),
-                           .local_rank = env.local_rank,
-                           .local_world_size = env.local_world_size,
-                           .place = {.plugin = default_nccl_plugin(), .libtorch = TORCH_VERSION}});
-}
-
 /// What a library threw.
 Failure thrown(const std::exception& exception, const TrainPlan& plan) {
   const bool is_nccl = is_of_nccl(exception.what());
   const auto words = nccl_words(exception.what());
   const std::string what = is_nccl ? describe(words) : cause_of(exception);
-  const bool is_memory = dynamic_cast<const std::bad_alloc*>(&exception) != nullptr ||
-                         what.find("can't allocate memory") != std::string::npos ||
-                         what.find("out of memory") != std::string::npos;
   if (is_nccl && words.is_of_this_node)
     return {.exit_code = exit_code::kBadConfig, .reason = "NcclFailed", .message = what};
-  if (!is_memory) return {.message = what};
+  if (!is_out_of_memory(exception)) return {.message = what};
   return {.reason = "OutOfMemory",
           .message = "out of memory with --accumulation " + std::to_string(plan.accumulation) +
                      " (" + std::to_string(plan.micro_batch) + " samples in a pass); " +
@@ -270,7 +239,7 @@ struct Prepared {
 };
 
 Prepared prepare(TrainPlan& plan, Workload& workload, const ProcessEnv& env) {
-  const auto found = accelerator_for(plan, env);
+  const auto found = accelerator_for(plan.device, env);
   Prepared prepared{.accelerator = found ? *found : Accelerator{.text = describe(found.error())},
                     .threads = {},
                     .inputs = {}};
@@ -278,7 +247,7 @@ Prepared prepare(TrainPlan& plan, Workload& workload, const ProcessEnv& env) {
   lint_variables(prepared.accelerator, env);
   use_kernels_of(prepared.accelerator);
   set_up_cudnn(plan.repeats_convolutions);
-  prepared.threads = choose_threads(plan, env);
+  prepared.threads = choose_threads(plan.threads, env);
   prepared.inputs = open_inputs(plan, workload, env, gpu_that_reads(prepared.accelerator, env));
   if (!found) prepared.inputs.failure = bad_config(found.error());
   if (!settled) prepared.inputs.failure = bad_config(settled.error());

@@ -1,34 +1,17 @@
 #include "trainer/train/plan_ask.h"
 
-#include <ATen/Parallel.h>
-#include <torch/version.h>
-
 #include <algorithm>
 
 #include "trainer/check/machine.h"
-#include "trainer/launch/host.h"
 #include "trainer/launch/process_identity.h"
 #include "trainer/train/chosen_flags.h"
 #include "trainer/train/pass_probe.h"
 #include "trainer/train/plugin_kernels.h"
+#include "trainer/train/process_setup.h"
 #include "trainer/train/run_length.h"
 
 namespace tj::trainer {
 namespace {
-
-Result<Accelerator> accelerator_of(const TrainPlan& plan, const ProcessEnv& env) {
-  return find_accelerator({.choice = plan.device,
-                           .visible_gpus = visible_gpus(process_env),
-                           .local_rank = env.local_rank,
-                           .local_world_size = env.local_world_size,
-                           .place = {.plugin = default_nccl_plugin(), .libtorch = TORCH_VERSION}});
-}
-
-void set_threads(const Asked& asked) {
-  if (asked.plan.threads > 0) return at::set_num_threads(asked.plan.threads);
-  if (process_env("OMP_NUM_THREADS")) return;  // OpenMP has read it
-  at::set_num_threads(std::max(1, usable_cores() / asked.env.local_world_size));
-}
 
 /// Opens the data, or makes some up, and completes the plan by what it says.
 std::optional<Failure> open_source(const Flags& given, Asked& asked) {
@@ -71,7 +54,7 @@ std::optional<Failure> read_run(const Choice& choice, const Flags& given, Asked&
 }
 
 std::optional<Failure> choose_device(Asked& asked) {
-  auto found = accelerator_of(asked.plan, asked.env);
+  auto found = accelerator_for(asked.plan.device, asked.env);
   if (!found) return bad_config(found.error());
   asked.accelerator = std::move(*found);
   if (const auto settled = settle_device(asked.plan, asked.accelerator); !settled)
@@ -88,7 +71,7 @@ Asked ask(const Choice& choice, const Flags& given) {
   if (!asked.failure) asked.failure = choose_device(asked);
   if (asked.failure) return asked;
   use_kernels_of(asked.accelerator);
-  set_threads(asked);
+  choose_threads(asked.plan.threads, asked.env);
   asked.process_bytes = resident_bytes();
   return asked;
 }

@@ -17,6 +17,7 @@
 #include "trainer/train/pass_probe.h"
 #include "trainer/train/plan_ask.h"
 #include "trainer/train/plan_request.h"
+#include "trainer/train/process_setup.h"
 
 namespace tj::trainer {
 namespace {
@@ -218,8 +219,8 @@ int run_plan(int argc, const char* const* argv, Registry registry) {
     return fail(peer_lost(lost));
   } catch (const BadDataError& bad) {
     return fail(bad_data(bad));
-  } catch (const std::exception& failure) {
-    return fail({.message = cause_of(failure)});
+  } catch (const std::exception& exception) {
+    return fail(failure_of(exception));
   }
 }
 
