@@ -9,7 +9,7 @@ import pathlib
 import posixpath
 import re
 
-from mkdocs.structure.files import File
+from mkdocs.structure.files import File, InclusionLevel
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -73,12 +73,13 @@ def on_files(files, config):
     changes = re.sub(r"\]\(docs/", "](", (ROOT / "CHANGELOG.md").read_text())
     files.append(File.generated(config, CHANGES, content=changes))
     wanted = set()
-    for file in files.documentation_pages():
+    for file in files.documentation_pages():  # the changes too: they link to documents, and those are in the site
         wanted |= copied(file.src_uri, file.content_string)
     for path in sorted(wanted):
-        files.append(File.generated(config, f"files/{path}", abs_src_path=str(ROOT / path)))
+        files.append(File.generated(config, f"files/{path}", abs_src_path=str(ROOT / path), inclusion=InclusionLevel.NOT_IN_NAV))
     return files
 
 
 def on_page_markdown(markdown, page, **_):
-    return adapted(page.file.src_uri, markdown)
+    is_copy = page.file.src_uri.startswith("files/")
+    return markdown if is_copy else adapted(page.file.src_uri, markdown)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-STEPS, BATCH, RATE = 1000, 64, 0.02
+STEPS, BATCH, RATE = 500, 64, 0.02
 
 
 def predict(params, x):
@@ -40,7 +40,7 @@ def main():
         x = samples.uniform(-3, 3, (BATCH // count, 1)).astype(np.float32)
         batch = [jax.make_array_from_process_local_data(by_sample, part) for part in (x, np.sin(x))]
         params, loss = step(params, *batch)
-        if number % 100 == 0 and rank == 0:
+        if number % 50 == 0 and rank == 0:
             print(f"step {number} loss {float(loss):.5f}", flush=True)
     jax.distributed.shutdown()
 
