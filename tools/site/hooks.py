@@ -1,8 +1,8 @@
-"""What mkdocs must be told of documents that were written for GitHub's renderer.
+r"""What mkdocs must be told of documents that were written for GitHub's renderer.
 
 The documents are read in a checkout as well, so they stay as they are: here the text of a page is adapted before Python-Markdown sees it.
 - The words after a fence's language ("console run") are for the tests of the documents.
-- Python-Markdown begins a list or a table only after an empty line.
+- Python-Markdown begins a list or a table only after an empty line, and shows the backslash of a `\|` in code.
 - A link to a file outside of docs/ leads to a copy of it in the site, below `files/`.
 """
 import pathlib
@@ -45,6 +45,8 @@ def with_empty_lines(text):
         goes_on = not before or before[0].isspace() or BLOCK.match(before)
         if begins and not goes_on:
             lines.append("")
+        if line.startswith("|"):
+            line = re.sub(r"`[^`]*`", lambda code: code[0].replace("\\|", "|"), line)
         lines.append(re.sub(r"^( {2})(?=[-*] )", "    ", line))
     return "\n".join(lines)
 
