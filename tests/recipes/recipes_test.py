@@ -77,6 +77,15 @@ class Recipes(unittest.TestCase):
         self.check_ranks(output, "of 4 begins with epoch 0", [[0, 1], [2, 3]])
         self.check_losses(output, 20)
 
+    def test_torchrun_may_be_replaced_by_the_trainers_launcher(self):
+        manifest = self.folder / "torchrun.yaml"
+        command = "command: [torchrun, train_ddp.py]"
+        self.assertIn(command, manifest.read_text())
+        manifest.write_text(manifest.read_text().replace(command, "command: [trainer, launch, --, python3, train_ddp.py]"))
+        output = re.sub(r"\] \[rank \d+\] ", "] ", self.output_of("torchrun"))
+        self.check_ranks(output, "of 4 begins with epoch 0", [[0, 1], [2, 3]])
+        self.check_losses(output, 20)
+
     def test_deepspeed(self):
         output = self.output_of("deepspeed")
         self.check_ranks(output, "of 2 has ZeRO stage 2", [[0], [1]])
