@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench bench-operator bench-trainer bench-tokenizer bench-decode soak storm cpus repeat images-from-source faults fuzz gpu-kit check format clean bench-slow-network bench-plan bench-text
+.PHONY: help run build test bench bench-operator bench-trainer bench-tokenizer bench-decode soak storm cpus repeat images-from-source faults fuzz gpu-kit check format clean site bench-slow-network bench-plan bench-text
 
 export TRAININGJOB_CACHE ?= $(HOME)/.cache/trainingjob
 export CCACHE_DIR ?= $(TRAININGJOB_CACHE)/ccache
@@ -134,6 +134,10 @@ check:  ## static checks only: format, lint, clang-tidy
 format:  ## formats the C++ sources
 	tools/deps check
 	git ls-files -z '*.h' '*.cc' | xargs -0 clang-format-14 -i
+
+site:  ## the documents as a site of plain pages: build/site/index.html
+	tools/site/render >/dev/null
+	@echo build/site/index.html
 
 clean:  ## removes build/ (the caches outside stay)
 	rm -rf build

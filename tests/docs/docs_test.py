@@ -17,6 +17,7 @@ import console
 import evidence
 import markdown
 import operator_documents
+import site_documents
 from documents import DOCUMENTS, ROOT, long_flags, read
 from programs import environment, metrics_checked, program_output, scraped_trainer
 
@@ -70,7 +71,7 @@ class Manifests(unittest.TestCase):
         self.assertGreater(found, 0)
 
     def test_each_example_is_valid(self):
-        examples = sorted((ROOT / "manifests" / "examples").glob("*.yaml"))
+        examples = sorted((ROOT / "manifests" / "examples").rglob("*.yaml"))
         self.assertTrue(examples)
         for path in examples:
             status, output = program_output("tj", "validate", "-f", str(path))
@@ -263,7 +264,7 @@ class Console(unittest.TestCase):
 
 
 def main():
-    modules = (sys.modules["__main__"], operator_documents, evidence)
+    modules = (sys.modules["__main__"], operator_documents, site_documents, evidence)
     suite = unittest.TestSuite(map(unittest.defaultTestLoader.loadTestsFromModule, modules))
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=0).run(suite)
     broken = {getattr(case, "test_case", case).id() for case, _ in result.failures + result.errors}

@@ -54,9 +54,12 @@ STAGES = [
           ("packages",), "ctest", warm_seconds=240, cold_seconds=720),
     Stage("fuzz", "what reads others' bytes, fuzzed for a minute", build("asan", "--target fuzzers") + " && tests/fuzz/run --short",
           ("packages",), "script", warm_seconds=240, cold_seconds=900),
-    Stage("docs", "documents against the programs", "tests/docs/run", ("build",), "script", "scripts", warm_seconds=120),
+    Stage("docs", "documents against the programs", "tests/docs/run", ("build",), "script", "scripts", warm_seconds=120,
+          cold_seconds=420),
     Stage("interop", "the trainer against PyTorch's own Python", "tests/interop/run", ("build", "python-torch"), "script", "scripts",
           warm_seconds=120),
+    Stage("recipes", "the recipes, with the packages of PyPI", "tests/recipes/run", ("build", "python-torch"), "script", "scripts",
+          warm_seconds=120, cold_seconds=420),
     Stage("events", "the trainer's event files, read by TensorBoard", "tests/interop/events.py", ("build",), "script", "scripts",
           cold_seconds=300),
 
