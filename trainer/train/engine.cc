@@ -159,7 +159,7 @@ Failure thrown(const std::exception& exception, const TrainPlan& plan) {
   const std::string what = is_nccl ? describe(words) : cause_of(exception);
   if (is_nccl && words.is_of_this_node)
     return {.exit_code = exit_code::kBadConfig, .reason = "NcclFailed", .message = what};
-  if (!is_out_of_memory(exception)) return {.message = what};
+  if (!is_out_of_memory(exception, what)) return {.message = what};
   return {.reason = "OutOfMemory",
           .message = "out of memory with --accumulation " + std::to_string(plan.accumulation) +
                      " (" + std::to_string(plan.micro_batch) + " samples in a pass); " +

@@ -37,16 +37,15 @@ std::optional<Setting> choose_threads(int asked, const ProcessEnv& env) {
                      std::to_string(env.local_world_size) + " local ranks"};
 }
 
-bool is_out_of_memory(const std::exception& exception) {
-  const std::string what = cause_of(exception);
+bool is_out_of_memory(const std::exception& exception, std::string_view told) {
   return dynamic_cast<const std::bad_alloc*>(&exception) != nullptr ||
-         what.find("can't allocate memory") != std::string::npos ||
-         what.find("out of memory") != std::string::npos;
+         told.find("can't allocate memory") != std::string_view::npos ||
+         told.find("out of memory") != std::string_view::npos;
 }
 
 Failure failure_of(const std::exception& exception) {
   const std::string what = cause_of(exception);
-  if (!is_out_of_memory(exception)) return {.message = what};
+  if (!is_out_of_memory(exception, what)) return {.message = what};
   return {.reason = "OutOfMemory", .message = "out of memory: " + what};
 }
 

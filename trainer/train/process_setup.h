@@ -3,6 +3,7 @@
 #pragma once
 #include <exception>
 #include <optional>
+#include <string_view>
 
 #include "trainer/comm/accelerator.h"
 #include "trainer/values/failure.h"
@@ -19,7 +20,9 @@ Result<Accelerator> accelerator_for(DeviceChoice choice, const ProcessEnv& env);
 /// has its own.
 std::optional<Setting> choose_threads(int asked, const ProcessEnv& env);
 
-bool is_out_of_memory(const std::exception& exception);
+/// `told` is what a person reads of it: NCCL's last warning may say it, which is not in the first
+/// line of what c10d throws.
+bool is_out_of_memory(const std::exception& exception, std::string_view told);
 /// What a library threw.
 Failure failure_of(const std::exception& exception);
 
