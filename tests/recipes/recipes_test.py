@@ -27,6 +27,13 @@ class Recipes(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         shutil.copytree(RECIPES, self.folder, dirs_exist_ok=True)
 
+    def change(self, name, old, new):
+        """In a copy of a recipe's file, which must have it."""
+        path = self.folder / name
+        text = path.read_text()
+        self.assertIn(old, text)
+        path.write_text(text.replace(old, new, 1))
+
     def output_of(self, name):
         """What `tj run` printed; it must have succeeded."""
         env = {key: value for key, value in os.environ.items() if not key.startswith(("TJ_", "PET_", "PYTHON"))}
@@ -59,13 +66,10 @@ class Recipes(unittest.TestCase):
         self.check_losses(output, 20)
 
     def test_pytorch_goes_on_from_its_checkpoint_after_a_restart(self):
-        script = self.folder / "train_ddp.py"
         loop = "        sampler.set_epoch(epoch)\n"
         crash = '        if (rank, epoch, os.environ["TRAININGJOB_ATTEMPT"]) == (1, 5, "0"):\n            os._exit(1)\n'
-        self.assertIn(loop, script.read_text())
-        script.write_text(script.read_text().replace(loop, crash + loop))
-        manifest = self.folder / "pytorch.yaml"
-        manifest.write_text(manifest.read_text().replace("spec:\n", "spec:\n  runPolicy: {restartBackoffSeconds: 0}\n", 1))
+        self.change("train_ddp.py", loop, crash + loop)
+        self.change("pytorch.yaml", "spec:\n", "spec:\n  runPolicy: {restartBackoffSeconds: 0}\n")
         output = self.output_of("pytorch")
         self.check_ranks(output, "of 2 begins with epoch 0", [[0], [1]])
         self.assertIn("job pytorch: Restarting: worker 1 ", output)
@@ -78,10 +82,7 @@ class Recipes(unittest.TestCase):
         self.check_losses(output, 20)
 
     def test_torchrun_may_be_replaced_by_the_trainers_launcher(self):
-        manifest = self.folder / "torchrun.yaml"
-        command = "command: [torchrun, train_ddp.py]"
-        self.assertIn(command, manifest.read_text())
-        manifest.write_text(manifest.read_text().replace(command, "command: [trainer, launch, --, python3, train_ddp.py]"))
+        self.change("torchrun.yaml", "command: [torchrun, train_ddp.py]", "command: [trainer, launch, --, python3, train_ddp.py]")
         output = re.sub(r"\] \[rank \d+\] ", "] ", self.output_of("torchrun"))
         self.check_ranks(output, "of 4 begins with epoch 0", [[0, 1], [2, 3]])
         self.check_losses(output, 20)
