@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build test bench bench-operator bench-trainer bench-tokenizer bench-decode soak storm cpus repeat images-from-source faults fuzz gpu-kit check format clean site bench-slow-network bench-plan bench-text
+.PHONY: help run build install release test arm bench bench-operator bench-trainer bench-logs bench-tokenizer bench-lerobot bench-decode bench-profile soak storm cpus repeat images-from-source faults fuzz gpu-kit check format clean site bench-slow-network bench-plan bench-text
 
 export TRAININGJOB_CACHE ?= $(HOME)/.cache/trainingjob
 export CCACHE_DIR ?= $(TRAININGJOB_CACHE)/ccache
@@ -20,7 +20,7 @@ run: build  ## sets everything up and runs the example job here, as local proces
 build:  ## sets everything up and builds tj and the trainer (build/dev/cli, build/dev/trainer)
 	tools/deps build
 	cmake --preset dev --log-level=WARNING >/dev/null
-	cmake --build --preset dev --target tj trainer trainer-engine trainer_nccl trainer_video trainer_parquet
+	cmake --build --preset dev --target tj trainer trainer-engine trainer_nccl trainer_video trainer_parquet trainer_sentencepiece
 
 test:  ## sets everything up and runs all tests, a real two-node Kubernetes included
 	@command -v /usr/bin/python3 >/dev/null || tools/deps apt
@@ -42,6 +42,25 @@ bench-trainer:  ## measures the trainer beside PyTorch on a quiet machine (twent
 	cmake --build --preset dev --target trainer trainer-engine trainer_video trainer_zero_test
 	tests/bench/trainer/run --docs
 	tests/bench/trainer/zero_memory.py build/dev/tests/trainer/engine/trainer_zero_test
+
+bench-logs:  ## measures tj logs beside kubectl and stern, 64 ranks at 1,000 lines a second each (three minutes)
+	tools/deps cluster
+	tools/deps stern
+	cmake --preset dev --log-level=WARNING >/dev/null
+	cmake --build --preset dev --target tj
+	tests/bench/logs/run
+
+arm:  ## a small pi0 learns to move a drawn arm onto targets, from 200 recorded episodes: nine of ten or more (five minutes)
+	tools/deps build
+	cmake --preset dev --log-level=WARNING >/dev/null
+	cmake --build --preset dev --target trainer trainer-engine trainer_parquet trainer_sentencepiece trainer_video
+	tests/arm/run --long
+
+bench-lerobot:  ## measures our reader of LeRobot data sets beside LeRobot's own, one thread each (two minutes)
+	tools/deps build
+	cmake --preset dev --log-level=WARNING >/dev/null
+	cmake --build --preset dev --target lerobot_probe trainer_parquet trainer_video
+	tests/bench/lerobot/run
 
 bench-tokenizer:  ## measures trainer prepare beside Hugging Face's tokenizers on a quiet machine, 1 GB each of English and Chinese (half an hour)
 	tools/deps build
@@ -66,6 +85,12 @@ bench-decode:  ## measures how long a training on videos waits for them (five mi
 	cmake --preset dev --log-level=WARNING >/dev/null
 	cmake --build --preset dev --target trainer trainer-engine trainer_video
 	tests/bench/trainer/decode.py
+
+bench-profile:  ## samples where a step of GPT-2 nano spends the CPU, ours and PyTorch's (three minutes; needs perf)
+	tools/deps build
+	cmake --preset dev --log-level=WARNING >/dev/null
+	cmake --build --preset dev --target trainer trainer-engine
+	tests/bench/trainer/cpu_profile.py
 
 bench-plan:  ## holds `trainer plan` to runs over shaped links (ten minutes; root)
 	tools/deps build
@@ -119,10 +144,20 @@ fuzz:  ## each fuzzer for ten minutes (seconds=N for other times): executions, i
 	cmake --build --preset asan --target fuzzers
 	tests/fuzz/run --seconds $(seconds)
 
+PREFIX ?= /usr/local
+install: build  ## installs tj, the trainer, libraries and examples below PREFIX (/usr/local); DESTDIR for packagers
+	for part in tj trainer libraries; do cmake --install build/dev --component $$part --strip --prefix $(abspath $(PREFIX)) >/dev/null; done
+	@echo "installed in $(DESTDIR)$(abspath $(PREFIX)): bin/tj, bin/kubectl-tj, bin/trainer, lib/trainingjob, share/trainingjob/examples"
+
+release: build  ## images as OCI archives, SBOMs, the chart, tarballs, Debian packages and SHA256SUMS, into build/release (root)
+	tools/deps apt
+	tools/deps cluster
+	tools/release build/release
+
 gpu-kit:  ## packs build/gpu-kit.tar.gz: gpu-kit/run in it tries everything on a machine with a GPU (docs/gpu-kit.md)
 	tools/deps build
 	cmake --preset dev --log-level=WARNING >/dev/null
-	cmake --build --preset dev --target trainer trainer-engine trainer_nccl communicator_probe kernel_times
+	cmake --build --preset dev --target trainer trainer-engine trainer_nccl communicator_probe kernel_times pi0_colours
 	tools/gpu-kit
 
 check:  ## static checks only: format, lint, clang-tidy

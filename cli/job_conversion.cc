@@ -3,6 +3,7 @@
 #include <span>
 #include <string_view>
 
+#include "cli/job_conversion_sets.h"
 #include "cli/job_draft.h"
 #include "cli/yaml_text.h"
 #include "contract/names.h"
@@ -105,6 +106,20 @@ bool is_kind(const Json& object, std::string_view kind, std::string_view api_ver
          read::string_at(object, "apiVersion") == api_version;
 }
 
+struct Kind {
+  std::string_view kind;
+  std::string_view api_version;
+  ConvertedJob (*convert)(const Json& object);
+};
+constexpr Kind kKinds[] = {
+    {"Job", "batch/v1", from_batch_job},
+    {"PyTorchJob", "kubeflow.org/v1", from_pytorch_job},
+    {"TrainJob", "trainer.kubeflow.org/v1alpha1", from_train_job},
+    {"TrainJob", "kubeflow.org/v2alpha1", from_train_job},
+    {"JobSet", "jobset.x-k8s.io/v1alpha2", from_job_set},
+    {"LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1", from_leader_worker_set},
+};
+
 void convert_into(std::vector<ConvertedJob>& jobs, const Json& object) {
   if (auto job = convert_job(object)) jobs.push_back(*std::move(job));
 }
@@ -112,8 +127,8 @@ void convert_into(std::vector<ConvertedJob>& jobs, const Json& object) {
 }  // namespace
 
 std::optional<ConvertedJob> convert_job(const Json& object) {
-  if (is_kind(object, "Job", "batch/v1")) return from_batch_job(object);
-  if (is_kind(object, "PyTorchJob", "kubeflow.org/v1")) return from_pytorch_job(object);
+  for (const auto& [kind, api_version, convert] : kKinds)
+    if (is_kind(object, kind, api_version)) return convert(object);
   return std::nullopt;
 }
 

@@ -1,6 +1,7 @@
-// What to write in place of a manifest of another kind that runs workers, too: a Job of batch/v1 or
-// a PyTorchJob of kubeflow.org/v1. Pure; it is made from the manifest's own fields, which anybody
-// may have written. What has no counterpart is said, in a line each.
+// What to write in place of a manifest of another kind that runs workers, too: a Job of batch/v1, a
+// PyTorchJob or TrainJob of Kubeflow, a JobSet or a LeaderWorkerSet. Pure; it is made from the
+// manifest's own fields, which anybody may have written. What has no counterpart is said, in a line
+// each.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -18,21 +18,11 @@ using field::Field;
 using field::shown;
 using Json = nlohmann::json;
 
-constexpr std::size_t kRestFieldsTold = 8;
-constexpr std::size_t kPathCharsMax = 120;
-
 /// Fields of a run policy, and what they are called in that of a TrainingJob.
 constexpr std::array<std::pair<const char*, const char*>, 3> kRunPolicyNumbers = {
     {{"backoffLimit", "maxRestarts"},
      {"activeDeadlineSeconds", "activeDeadlineSeconds"},
      {"ttlSecondsAfterFinished", "ttlSecondsAfterFinished"}}};
-
-/// In a comment: printable, and in one line.
-std::string told(const std::string& path) {
-  const std::string quoted = Json(path).dump(-1, ' ', true, Json::error_handler_t::replace);
-  const std::string text = quoted.substr(1, quoted.size() - 2);
-  return text.size() > kPathCharsMax ? text.substr(0, kPathCharsMax) + "..." : text;
-}
 
 /// Written by kubectl and by the controllers of Jobs about one object.
 bool is_of_machinery(const std::string& key) {
@@ -89,20 +79,30 @@ void JobDraft::add_workers(const Field& count) {
   workers_ += count.value == nullptr ? 1 : number.value_or(0);
 }
 
-void JobDraft::take_run_policy(const Field& policy) {
-  for (const auto& [name, ours] : kRunPolicyNumbers) {
-    const Field field = child(policy, name);
-    if (field.value == nullptr) continue;
-    const Bounds bounds = bounds_of<RunPolicy>(ours);
-    const auto number = json_integer<long long>(*field.value);
-    if (number && *number > bounds.max) {
-      notes_.push_back(field.path + " is " + shown(*field.value) + "; " + ours + " is at most " +
-                       std::to_string(bounds.max));
-      run_policy_[ours] = bounds.max;
-    } else if (const auto fits = checker_.check_whole_number(field, bounds)) {
-      run_policy_[ours] = *fits;
-    }
+void JobDraft::add_workers(const Field& groups, const Field& each) {
+  long long count = 1;
+  for (const Field& factor : {groups, each}) {
+    const auto number = checker_.check_whole_number(factor, field::kWorkers);
+    if (factor.value != nullptr) count *= number.value_or(0);
   }
+  workers_ += count;
+}
+
+void JobDraft::take_number(const Field& number, const char* ours) {
+  if (number.value == nullptr) return;
+  const Bounds bounds = bounds_of<RunPolicy>(ours);
+  const auto given = json_integer<long long>(*number.value);
+  if (given && *given > bounds.max) {
+    note(number.path + " is " + shown(*number.value) + "; " + ours + " is at most " +
+         std::to_string(bounds.max));
+    run_policy_[ours] = bounds.max;
+  } else if (const auto fits = checker_.check_whole_number(number, bounds)) {
+    run_policy_[ours] = *fits;
+  }
+}
+
+void JobDraft::take_run_policy(const Field& policy) {
+  for (const auto& [name, ours] : kRunPolicyNumbers) take_number(child(policy, name), ours);
   const Field suspend = child(policy, "suspend");
   checker_.check_boolean(suspend);
   if (suspend.value != nullptr && *suspend.value == true) run_policy_["suspend"] = true;
@@ -123,42 +123,17 @@ void JobDraft::take_nproc(const Field& count) {
   }
 }
 
-void JobDraft::leave_out(const Field& field, const std::string& why) {
-  const bool is_scalar = field.value != nullptr && !field.value->is_structured();
-  notes_.push_back(told(field.path) + (is_scalar ? " (" + shown(*field.value) + ")" : "") +
-                   " is left out: " + why);
-}
-
 void JobDraft::leave_out_restart_policy(const Field& parent) {
   const Field policy = child(parent, "restartPolicy");
   if (policy.value == nullptr || *policy.value == "Never") return;
   leave_out(policy, "a worker is not restarted alone; all are, by runPolicy and failurePolicy");
 }
 
-void JobDraft::leave_out_rest(const Field& object, field::Names taken,
-                              std::span<const LeftOutField> known) {
-  std::size_t untold = 0, count = 0;
-  for (const auto& [name, value] : object.value->items()) {
-    const bool is_given = !value.is_null() && std::ranges::find(taken, name) == taken.end();
-    if (!is_given) continue;
-    const auto found = std::ranges::find(known, name, &LeftOutField::name);
-    if (++count > kRestFieldsTold) {
-      ++untold;
-    } else {
-      leave_out(child(object, name),
-                found == known.end() ? "a TrainingJob has nothing like it" : found->why);
-    }
-  }
-  if (untold > 0)
-    notes_.push_back(std::to_string(untold) + " more fields of " + told(object.path) +
-                     " are left out");
-}
-
 ConvertedJob JobDraft::take() {
   ConvertedJob job;
   job.complaint = complaint_about(*root_.value);
   note_variables();
-  job.notes = std::move(notes_);
+  job.notes = left_out_.take();
   Json spec = Json::object();
   if (!run_policy_.empty()) spec["runPolicy"] = std::move(run_policy_);
   if (master_port_) spec["masterPort"] = *master_port_;

@@ -10,19 +10,16 @@
 #include <vector>
 
 #include "cli/job_conversion.h"
+#include "cli/left_out.h"
 #include "operator/api/field_checker.h"
 
 namespace tj {
 
-/// A field without a counterpart, and what there is in place of it.
-struct LeftOutField {
-  std::string_view name;
-  const char* why;
-};
-
 struct TemplateOptions {
   bool has_index = false;  // its pods are told JOB_COMPLETION_INDEX
 };
+
+inline constexpr std::size_t kRestFieldsTold = 8;
 
 class JobDraft {
  public:
@@ -34,8 +31,12 @@ class JobDraft {
 
   /// One where `count` is not given.
   void add_workers(const field::Field& count);
+  /// So many groups of so many each.
+  void add_workers(const field::Field& groups, const field::Field& each);
   /// The fields of a run policy that all kinds have by the same names.
   void take_run_policy(const field::Field& policy);
+  /// A number that the run policy calls `ours`.
+  void take_number(const field::Field& number, const char* ours);
   /// One of the words that the run policy has under that name, too.
   void take_choice(const field::Field& choice);
   /// A number, also as a text; words such as "auto" are what is done anyway.
@@ -43,11 +44,16 @@ class JobDraft {
   /// Without what the operator writes itself.
   void take_template(const field::Field& pod_template, const TemplateOptions& options);
 
-  void leave_out(const field::Field& field, const std::string& why);
+  void note(std::string text) { left_out_.note(std::move(text)); }
+  void leave_out(const field::Field& field, const std::string& why) {
+    left_out_.leave_out(field, why);
+  }
   void leave_out_restart_policy(const field::Field& parent);
   /// All fields but those that were `taken`.
   void leave_out_rest(const field::Field& object, field::Names taken,
-                      std::span<const LeftOutField> known);
+                      std::span<const LeftOutField> known) {
+    left_out_.leave_out_rest(object, taken, known);
+  }
 
   ConvertedJob take();
 
@@ -62,7 +68,7 @@ class JobDraft {
 
   field::Field root_;
   field::FieldChecker checker_;
-  std::vector<std::string> notes_;
+  LeftOut left_out_{"a TrainingJob has nothing like it", kRestFieldsTold};
   nlohmann::json metadata_ = nlohmann::json::object();
   nlohmann::json run_policy_ = nlohmann::json::object();
   nlohmann::json template_;

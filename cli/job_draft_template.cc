@@ -110,15 +110,14 @@ void JobDraft::note_variables() {
   std::string list;
   for (const std::string_view name : reserved_env_names())
     if (dropped_.contains(name)) list += (list.empty() ? "" : ", ") + std::string(name);
-  if (!list.empty())
-    notes_.push_back("variables that the operator sets for each worker are left out: " + list);
+  if (!list.empty()) note("variables that the operator sets for each worker are left out: " + list);
   for (const char* name : {"WORLD_SIZE", "NNODES"}) {
     const auto dropped = dropped_.find(name);
     const bool was_another = dropped != dropped_.end() && !dropped->second.empty() &&
                              dropped->second != std::to_string(workers_);
     if (was_another)
-      notes_.push_back(std::string(name) + " was " + shown(Json(dropped->second)) + " and is " +
-                       std::to_string(workers_) + " now, the number of workers (pods)");
+      note(std::string(name) + " was " + shown(Json(dropped->second)) + " and is " +
+           std::to_string(workers_) + " now, the number of workers (pods)");
   }
 }
 

@@ -17,13 +17,9 @@ constexpr std::array<std::string_view, 6> kColours = {"36", "35", "33", "32", "3
 
 void LinePrinter::worker_line(int worker_index, std::string_view text) const {
   const std::string name = worker_index < 0 ? "pod" : "worker-" + std::to_string(worker_index);
-  std::string out = "[" + name + "] ";
-  if (colour_) {
-    const auto colour =
-        kColours[static_cast<std::size_t>(worker_index < 0 ? 0 : worker_index) % kColours.size()];
-    out = "\x1b[" + std::string(colour) + "m[" + name + "]\x1b[0m ";
-  }
-  write_whole(out.append(text).append("\n"));
+  const std::string prefix = "[" + name + "]";
+  std::string out = colour_ ? coloured(worker_index, prefix) : prefix;
+  write_whole(out.append(" ").append(text).append("\n"));
 }
 
 void LinePrinter::line(std::string_view text) const { write_whole(std::string(text) + "\n"); }
@@ -35,6 +31,13 @@ void LinePrinter::write_whole(std::string_view text) const {
     if (written < 0) return;  // nobody reads any more; the logs still hold everything
     text.remove_prefix(static_cast<std::size_t>(written));
   }
+}
+
+std::string coloured(int worker_index, std::string_view text) {
+  const auto colour =
+      kColours[static_cast<std::size_t>(worker_index < 0 ? 0 : worker_index) % kColours.size()];
+  std::string out = "\x1b[";
+  return out.append(colour).append("m").append(text).append("\x1b[0m");
 }
 
 bool wants_colour(int fd, bool switched_off) {

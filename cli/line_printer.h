@@ -21,6 +21,9 @@ class LinePrinter {
   bool colour_;
 };
 
+/// `text` in the colour of a worker, and the terminal's own again.
+std::string coloured(int worker_index, std::string_view text);
+
 /// A terminal, NO_COLOR unset or empty (no-color.org), TERM not "dumb", and not switched off.
 bool wants_colour(int fd, bool switched_off);
 

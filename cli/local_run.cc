@@ -12,8 +12,11 @@
 #include <random>
 #include <system_error>
 
+#include "cli/exit.h"
 #include "cli/line_printer.h"
+#include "cli/local/run_keeper.h"
 #include "cli/run_report.h"
+#include "cli/trainer_program.h"
 #include "operator/api/json.h"
 #include "operator/api/validate.h"
 #include "operator/local/memory_api.h"
@@ -50,24 +53,6 @@ std::string host_name() {
   return name;
 }
 
-/// Where `tj` and `trainer` lie, installed side by side or in one build tree, so that a manifest's
-/// `trainer` is found. TJ_TRAINER_PATH names another folder, or the program itself.
-std::vector<std::string> program_folders() {
-  std::vector<std::string> folders;
-  std::error_code failure;
-  const fs::path asked = process_env("TJ_TRAINER_PATH").value_or("");
-  if (!asked.empty()) {
-    folders.push_back(
-        fs::absolute(fs::is_directory(asked, failure) ? asked : asked.parent_path()).string());
-  }
-  const fs::path self = fs::read_symlink("/proc/self/exe", failure);
-  if (failure) return folders;
-  folders.push_back(self.parent_path().string());
-  const fs::path sibling = self.parent_path().parent_path() / "trainer";
-  if (fs::is_regular_file(sibling / "trainer", failure)) folders.push_back(sibling.string());
-  return folders;
-}
-
 /// Random: the uid is part of each rendezvous key, and two runs on one machine must never meet.
 std::string random_uid_prefix() {
   std::random_device random;
@@ -81,6 +66,7 @@ class LocalRun {
  public:
   LocalRun(const JobManifest& manifest, const LocalRunOptions& options)
       : manifest_(manifest),
+        folder_(run_folder(manifest, options)),
         printer_(STDOUT_FILENO, wants_colour(STDOUT_FILENO, options.no_colour)),
         signals_(loop_, SIGINT, SIGTERM, SIGHUP),
         api_([this](std::function<void()> work) { asio::post(loop_, std::move(work)); }, wall_clock,
@@ -98,6 +84,7 @@ class LocalRun {
       return tj_exit::kWrongInput;
     }
     key_ = key_of(*stored);
+    keep_objects();
     wait_for_signal();
     controller_.start();
     loop_.run();
@@ -111,10 +98,27 @@ class LocalRun {
             }};
   }
 
+  static fs::path run_folder(const JobManifest& manifest, const LocalRunOptions& options) {
+    const fs::path out = options.out.empty() ? fs::path("out") / manifest.name : options.out;
+    return fs::absolute(out).lexically_normal();
+  }
+
+  /// For tj list and the others. A run whose folder another one has writes no objects beside it.
+  void keep_objects() {
+    auto registration =
+        RunRegistration::make({.job = manifest_.name, .ns = key_.ns, .folder = folder_});
+    const bool is_taken = !registration && registration.error().code == Code::conflict;
+    if (!is_taken) keeper_.emplace(loop_, api_, folder_);
+    if (registration) {
+      registration_.emplace(*std::move(registration));
+    } else {
+      printer_.line("tj: other commands do not see this run: " + describe(registration.error()));
+    }
+  }
+
   RunnerOptions runner_options(const LocalRunOptions& options) {
-    const fs::path out = options.out.empty() ? fs::path("out") / manifest_.name : options.out;
     return {
-        .run_folder = fs::absolute(out).lexically_normal(),
+        .run_folder = folder_,
         .manifest_folder = manifest_.folder,
         .node_name = host_name(),
         .path_folders = program_folders(),
@@ -164,6 +168,7 @@ class LocalRun {
     signal_ = number;
     printer_.line("tj: stopping job " + manifest_.name + "; once more kills its workers");
     controller_.stop();
+    if (keeper_) keeper_->keep_deleted();
     [[maybe_unused]] const auto removed = api_.objects().remove(Resource::training_jobs, key_);
     end_if_done();
   }
@@ -184,6 +189,10 @@ class LocalRun {
   }
 
   int report() {
+    if (keeper_) {
+      if (const auto kept = keeper_->finish(); !kept)
+        printer_.line("tj: other commands do not see all of this run: " + describe(kept.error()));
+    }
     printer_.line("");
     printer_.line(worker_table(runner_.reports(), fs::current_path()));
     const bool finished = is_terminal(job_.status.phase);
@@ -197,6 +206,7 @@ class LocalRun {
   }
 
   const JobManifest& manifest_;
+  fs::path folder_;
   LinePrinter printer_;
   asio::io_context loop_;
   asio::signal_set signals_;
@@ -204,6 +214,8 @@ class LocalRun {
   MemoryApi api_;
   ProcessRunner runner_;
   Controller controller_;
+  std::optional<RunRegistration> registration_;
+  std::optional<RunKeeper> keeper_;
   std::unique_ptr<WatchStream> jobs_;
   ObjectKey key_;
   TrainingJob job_;

@@ -10,15 +10,6 @@
 
 namespace tj {
 
-/// What `tj` exits with.
-namespace tj_exit {
-inline constexpr int kSucceeded = 0;
-inline constexpr int kFailed = 1;
-inline constexpr int kWrongInput = 2;
-inline constexpr int kInterrupted = 130;  // 128 + SIGINT
-inline constexpr int kTerminated = 143;   // 128 + SIGTERM
-}  // namespace tj_exit
-
 struct LocalRunOptions {
   std::filesystem::path out;  // empty: out/<job> below the current folder
   bool no_colour = false;

@@ -165,13 +165,25 @@ class Converter {
     }
     switch (node.Type()) {
       case YAML::NodeType::Scalar: return scalar(node);
-      case YAML::NodeType::Sequence: return sequence(node);
-      case YAML::NodeType::Map: return map(node);
+      case YAML::NodeType::Sequence:
+      case YAML::NodeType::Map: return one_level_down(node);
       default: return nullptr;
     }
   }
 
  private:
+  /// Not lowered when it throws: then the converter has done its work.
+  Json one_level_down(const YAML::Node& node) {
+    if (++level_ > kYamlLevelsMax) {
+      throw WrongYaml{node.Mark(), "lists and maps stand here in more than " +
+                                       std::to_string(kYamlLevelsMax) +
+                                       " levels, or one holds itself by an alias"};
+    }
+    Json value = node.IsMap() ? map(node) : sequence(node);
+    --level_;
+    return value;
+  }
+
   Json sequence(const YAML::Node& node) {
     Json list = Json::array();
     for (const YAML::Node& item : node) list.push_back(convert(item));
@@ -212,6 +224,7 @@ class Converter {
   }
 
   int nodes_ = 0;
+  int level_ = 0;
 };
 
 Error at(const std::string& source, const YAML::Mark& mark, const std::string& message) {

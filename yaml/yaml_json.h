@@ -12,7 +12,8 @@ namespace tj {
 
 inline constexpr int kYamlDocumentsMax = 1'000;  // in one file
 inline constexpr int kYamlNodesMax =
-    200'000;  // aliases may multiply a small file beyond any memory
+    200'000;                                // aliases may multiply a small file beyond any memory
+inline constexpr int kYamlLevelsMax = 200;  // by an alias a list may hold itself, without end
 
 /// All documents of `text`, empty ones left out. The error's subject is `source`:line:column.
 Result<std::vector<nlohmann::json>> parse_yaml(const std::string& text, const std::string& source);

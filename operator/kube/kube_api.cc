@@ -14,6 +14,8 @@ const char* to_string(Resource resource) {
     case Resource::leases: return "leases";
     case Resource::nodes: return "nodes";
     case Resource::network_policies: return "networkpolicies";
+    case Resource::config_maps: return "configmaps";
+    case Resource::self_subject_reviews: return "selfsubjectreviews";
   }
   return "unknown";
 }
@@ -24,9 +26,11 @@ const char* api_version_of(Resource resource) {
     case Resource::pods:
     case Resource::services:
     case Resource::events:
-    case Resource::nodes: return "v1";
+    case Resource::nodes:
+    case Resource::config_maps: return "v1";
     case Resource::leases: return "coordination.k8s.io/v1";
     case Resource::network_policies: return "networking.k8s.io/v1";
+    case Resource::self_subject_reviews: return "authentication.k8s.io/v1";
   }
   return "unknown";
 }
@@ -37,6 +41,7 @@ const char* to_string(Verb verb) {
     case Verb::list: return "list";
     case Verb::create: return "create";
     case Verb::replace: return "update";
+    case Verb::patch:
     case Verb::patch_status: return "patch";
     case Verb::remove: return "delete";
   }

@@ -71,6 +71,19 @@ std::optional<std::chrono::milliseconds> seconds_in(const std::string& text) {
   return std::chrono::seconds(seconds);
 }
 
+HttpCall log_call(const WatchRequest& request) {
+  const LogOptions& log = *request.log;
+  HttpCall call{.target = collection_path(request.resource, request.ns) + "/" +
+                          percent_encode(request.name) + "/log"};
+  add_parameter(call.target, "container", log.container);
+  add_parameter(call.target, "follow", log.follow ? "true" : "");
+  add_parameter(call.target, "previous", log.previous ? "true" : "");
+  add_parameter(call.target, "timestamps", log.timestamps ? "true" : "");
+  add_parameter(call.target, "sinceTime", log.since_time);
+  add_parameter(call.target, "tailLines", log.tail_lines ? std::to_string(*log.tail_lines) : "");
+  return call;
+}
+
 }  // namespace
 
 std::string percent_encode(const std::string& text) {
@@ -109,10 +122,11 @@ HttpCall http_call(const Request& request) {
       call.method = "PUT";
       call.content_type = "application/json";
       break;
+    case Verb::patch:
     case Verb::patch_status:
       call.method = "PATCH";
       call.content_type = "application/merge-patch+json";
-      call.target += "/status";
+      if (request.verb == Verb::patch_status) call.target += "/status";
       break;
     case Verb::remove:
       call.method = "DELETE";
@@ -123,6 +137,7 @@ HttpCall http_call(const Request& request) {
 }
 
 HttpCall http_call(const WatchRequest& request) {
+  if (request.log) return log_call(request);
   HttpCall call{.target = collection_path(request.resource, request.ns)};
   add_parameter(call.target, "watch", "true");
   add_parameter(call.target, "allowWatchBookmarks", "true");

@@ -39,6 +39,8 @@ class TlsIdentity {
   /// Why the last certificate was not accepted; "" when it was. Reading it forgets it. Not
   /// thread-safe: handshakes and this run on one thread.
   std::string take_refusal();
+  /// The name that the server's certificate must have.
+  const std::string& host() const { return host_; }
 
  private:
   TlsIdentity();
@@ -47,7 +49,8 @@ class TlsIdentity {
   struct Handles;
   std::unique_ptr<Handles> handles_;
   std::string host_;
-  std::string trusted_;  // what is trusted, for messages
+  std::string trusted_;         // what is trusted, for messages
+  bool trusts_anyone_ = false;  // insecure-skip-tls-verify
   std::string refusal_;
 };
 

@@ -1,9 +1,8 @@
 #include "operator/local/memory_api.h"
 
-#include <deque>
-
 #include "operator/api/read.h"
 #include "operator/kube/cache.h"
+#include "operator/local/memory_stream.h"
 
 namespace tj {
 namespace {
@@ -64,18 +63,6 @@ std::string gone_line(std::uint64_t version, std::uint64_t oldest) {
 
 }  // namespace
 
-struct MemoryApi::Stream {
-  WatchRequest request;
-  WatchHandler handler;
-  ChangeHandler on_change;  // of a subscription, which has no handler
-  LabelSelector selector;
-  std::uint64_t told_version = 0;  // the newest version that a line or a bookmark has told
-  std::deque<std::string> held_lines;
-  std::optional<Result<void>> held_end;
-  bool open = false;
-  bool cancelled = false;
-};
-
 class MemoryApi::StreamHandle final : public WatchStream {
  public:
   explicit StreamHandle(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {}
@@ -92,6 +79,7 @@ MemoryApi::MemoryApi(Post post, ObjectStore::Clock now, ObjectStoreOptions optio
       store_(std::move(now), options),
       bookmark_every_versions_(options.history_changes_max / 2 + 1) {
   store_.set_listener([this](const ObjectChange& change) { on_change(change); });
+  logs_.set_listener([this](const LogKey& key, const LogEntry* entry) { on_log(key, entry); });
 }
 
 MemoryApi::~MemoryApi() = default;
@@ -134,6 +122,7 @@ Result<std::string> MemoryApi::effect(const Request& request) {
       take_namespace(*body, request);
       if (key_of(*body) != key) return invalid(request, "the object's name is not the request's");
       return dumped(store_.replace(request.resource, *std::move(body)));
+    case Verb::patch: return dumped(store_.patch(request.resource, key, *body));
     case Verb::patch_status: return dumped(store_.patch_status(request.resource, key, *body));
     case Verb::remove: return dumped(store_.remove(request.resource, key, *body));
   }
@@ -171,6 +160,7 @@ void MemoryApi::open(const std::shared_ptr<Stream>& stream) {
   stream->open = true;
   if (const auto fault = watch_fault_ ? watch_fault_(request) : std::nullopt)
     return finish(stream, *fault);
+  if (request.log) return open_log(stream);
   auto selector = LabelSelector::parse(request.label_selector);
   if (!selector) return finish(stream, selector.error());
   stream->selector = *std::move(selector);
@@ -206,6 +196,7 @@ std::vector<std::shared_ptr<MemoryApi::Stream>> MemoryApi::open_streams() const 
 
 void MemoryApi::on_change(const ObjectChange& change) {
   for (const auto& stream : open_streams()) {
+    if (stream->log_key) continue;
     offer(stream, change);
     if (!stream->on_change && change.version >= stream->told_version + bookmark_every_versions_)
       bookmark(stream);
@@ -295,13 +286,13 @@ void MemoryApi::release_lines() {
 
 void MemoryApi::send_bookmarks() {
   for (const auto& stream : open_streams()) {
-    if (!stream->on_change) bookmark(stream);
+    if (!stream->on_change && !stream->log_key) bookmark(stream);
   }
 }
 
 void MemoryApi::end_watches(Result<void> end) {
   for (const auto& stream : open_streams()) {
-    if (stream->on_change) continue;
+    if (stream->on_change || stream->log_key) continue;
     if (end.ok()) bookmark(stream);
     finish(stream, end);
   }
@@ -310,6 +301,7 @@ void MemoryApi::end_watches(Result<void> end) {
 int MemoryApi::watch_count(std::optional<Resource> resource) const {
   int count = 0;
   for (const auto& stream : open_streams()) {
+    if (stream->log_key) continue;
     if (!stream->on_change && (!resource || stream->request.resource == *resource)) ++count;
   }
   return count;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "operator/kube/kube_api.h"
+#include "operator/local/log_store.h"
 #include "operator/local/object_store.h"
 
 namespace tj {
@@ -54,6 +55,8 @@ class MemoryApi final : public KubeApi {
 
   /// Direct and synchronous: for the process runner and for tests. Watches see what is done here.
   ObjectStore& objects() { return store_; }
+  /// What the containers of its pods have written; who follows a log is told of each line.
+  LogStore& logs() { return logs_; }
   /// A tap that no fault reaches, for the process runner: all changes of a resource, the present
   /// objects first (added).
   std::unique_ptr<WatchStream> subscribe(Resource resource, ChangeHandler handler);
@@ -69,7 +72,11 @@ class MemoryApi final : public KubeApi {
   /// Ends each open watch: orderly, after a bookmark as at a server's timeout, or with an error as
   /// when a line breaks.
   void end_watches(Result<void> end = {});
-  /// Open watches, of one resource or of all.
+  /// Ends each log that is being read: with an error as when a line breaks, or in order, as a proxy
+  /// may.
+  void end_logs(Result<void> end);
+  int log_count() const;
+  /// Open watches, of one resource or of all; logs are none.
   int watch_count(std::optional<Resource> resource = {}) const;
   /// Every request that was answered, in order, as "create pods default/a-worker-0": what a test
   /// may assert on.
@@ -81,6 +88,9 @@ class MemoryApi final : public KubeApi {
   void serve(const Request& request, Done done);
   Result<std::string> effect(const Request& request);
   void open(const std::shared_ptr<Stream>& stream);
+  void open_log(const std::shared_ptr<Stream>& stream);
+  void on_log(const LogKey& key, const LogEntry* entry);
+  Result<LogKey> log_key(const WatchRequest& request) const;
   void on_change(const ObjectChange& change);
   void offer(const std::shared_ptr<Stream>& stream, const ObjectChange& change);
   void write_line(const std::shared_ptr<Stream>& stream, std::string line);
@@ -93,6 +103,7 @@ class MemoryApi final : public KubeApi {
 
   Post post_;
   ObjectStore store_;
+  LogStore logs_;
   std::uint64_t bookmark_every_versions_;
   std::vector<std::weak_ptr<Stream>> streams_;
   RequestFaultHook request_fault_;

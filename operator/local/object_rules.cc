@@ -18,6 +18,8 @@ const char* kind_of(Resource resource) {
     case Resource::leases: return "Lease";
     case Resource::nodes: return "Node";
     case Resource::network_policies: return "NetworkPolicy";
+    case Resource::config_maps: return "ConfigMap";
+    case Resource::self_subject_reviews: return "SelfSubjectReview";
   }
   return "";
 }

@@ -2,13 +2,13 @@
 // the loop's own thread, so that /healthz stops answering when the loop is stuck.
 #pragma once
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "contract/result.h"
+#include "operator/loop/http_server.h"
 
 namespace tj {
 
@@ -29,15 +29,13 @@ class HealthServer {
   static Result<std::unique_ptr<HealthServer>> listen(boost::asio::io_context& loop,
                                                       const std::string& address,
                                                       HealthPages pages);
-  ~HealthServer();
-  int port() const;
+  int port() const { return server_->port(); }
   /// Closes the listener and each connection.
-  void stop();
+  void stop() { server_->stop(); }
 
  private:
-  class Impl;
-  explicit HealthServer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-  std::shared_ptr<Impl> impl_;
+  explicit HealthServer(std::unique_ptr<HttpServer> server) : server_(std::move(server)) {}
+  std::unique_ptr<HttpServer> server_;
 };
 
 }  // namespace tj

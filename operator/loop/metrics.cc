@@ -20,6 +20,12 @@ const prometheus::Histogram::BucketBoundaries kReconcileBuckets{0.0001, 0.001, 0
 const prometheus::Histogram::BucketBoundaries kStartBuckets{1,  2,   5,   10,  20,   30,
                                                             60, 120, 300, 600, 1800, 3600};
 
+/// What ended a failed job: a worker of its last attempt, or else what its reason says.
+std::string cause_of_end(const JobStatus& status) {
+  const bool a_worker_did = status.first_failure && status.first_failure->attempt == status.attempt;
+  return a_worker_did ? to_string(status.first_failure->cause) : status.reason;
+}
+
 }  // namespace
 
 class Metrics::Impl {
@@ -76,6 +82,11 @@ class Metrics::Impl {
           .Name("trainingjob_restarts_total")
           .Help("Gang restarts by what ended the attempt.")
           .Register(registry);
+  prometheus::Family<prometheus::Counter>& failures =
+      prometheus::BuildCounter()
+          .Name("trainingjob_failures_total")
+          .Help("Jobs that failed for good, by what ended them.")
+          .Register(registry);
   prometheus::Histogram& time_to_all_running =
       prometheus::BuildHistogram()
           .Name("trainingjob_time_to_all_running_seconds")
@@ -114,7 +125,10 @@ class Metrics::Impl {
 
 Metrics::Metrics() : impl_(std::make_unique<Impl>()) {
   // A counter that begins at its first restart would hide that restart from rate().
-  for (const auto& cause : kWords<FailureCause>) impl_->restarts.Add({{"cause", cause.text}});
+  for (const auto& cause : kWords<FailureCause>) {
+    impl_->restarts.Add({{"cause", cause.text}});
+    impl_->failures.Add({{"cause", cause.text}});
+  }
   using enum PollResult;
   for (const PollResult result : {read, refused, unreachable, no_answer, invalid}) {
     impl_->polls.Add({{"result", to_string(result)}});
@@ -144,6 +158,9 @@ void Metrics::count_status(const JobStatus& before, const JobStatus& after) {
   if (after.restarts > before.restarts) {
     const char* cause = after.first_failure ? to_string(after.first_failure->cause) : "Unknown";
     impl_->restarts.Add({{"cause", cause}}).Increment(after.restarts - before.restarts);
+  }
+  if (after.phase == Phase::failed && before.phase != Phase::failed) {
+    impl_->failures.Add({{"cause", cause_of_end(after)}}).Increment();
   }
   const bool all_run_now = after.running_time && after.running_time != before.running_time;
   if (!all_run_now || !after.start_time || !after.attempt_start_time) return;

@@ -61,6 +61,7 @@ void Reconciler::reconcile(const ObjectKey& key, Done done) {
   if (job == nullptr || is_managed_elsewhere(*job)) {
     poller_.forget(key);
     news_.forget(key);
+    view_.forget_departed(key);
     memory_.erase(key);  // of a job that is gone, the owner garbage collection takes the children
     gate_.leave(key);
     return done({});
@@ -133,9 +134,11 @@ Plan Reconciler::plan_from_view(const TrainingJob& job) {
   const Service* service = view_.services().find(job.meta.key());
   std::vector<Pod> pods = view_.pods_of(job.meta.key());
   std::vector<Node> nodes = view_.nodes_of(pods);
+  if (job.status.phase != Phase::running) view_.forget_departed(job.meta.key());  // judged
   auto progress = poller_.look(job, pods);
   Observed observed{.job = job,
                     .pods = std::move(pods),
+                    .departed = view_.departed_of(job.meta.key()),
                     .service = service != nullptr ? std::optional(*service) : std::nullopt,
                     .now = options_.now(),
                     .nodes = std::move(nodes),

@@ -9,6 +9,7 @@
 #include "operator/api/json.h"
 #include "operator/api/read.h"
 #include "operator/loop/log_text.h"
+#include "operator/plan/plan.h"
 
 namespace tj {
 namespace {
@@ -90,6 +91,22 @@ std::vector<Pod> View::pods_of(const ObjectKey& job) const {
   return pods;
 }
 
+std::vector<Pod> View::departed_of(const ObjectKey& job) const {
+  std::vector<Pod> pods;
+  const auto found = departed_.find(job);
+  if (found == departed_.end()) return pods;
+  for (const auto& [name, packed] : found->second) pods.push_back(packed.unpack());
+  return pods;
+}
+
+/// Nothing else would tell how it ended, if its end and its deletion come before the job is looked
+/// at. No more than a pod for each rank, whatever a tenant creates and deletes.
+void View::remember(const Pod& deleted) {
+  const TrainingJob* job = jobs_.find(job_of(deleted));
+  if (job == nullptr || !has_departed(*job, deleted)) return;
+  departed_[job->meta.key()].insert_or_assign(deleted.meta.name, PackedPod(deleted));
+}
+
 bool View::knows(Resource resource, const ObjectKey& key) const {
   switch (resource) {
     case Resource::training_jobs: return jobs_.find(key) != nullptr;
@@ -98,7 +115,9 @@ bool View::knows(Resource resource, const ObjectKey& key) const {
     case Resource::nodes: return nodes_.find(key) != nullptr;
     case Resource::events:
     case Resource::leases:
-    case Resource::network_policies: break;  // not watched
+    case Resource::network_policies:
+    case Resource::config_maps:
+    case Resource::self_subject_reviews: break;  // not watched
   }
   return true;
 }
@@ -167,11 +186,16 @@ std::vector<ObjectKey> View::apply(Resource resource, const WatchDelta& delta) {
     case Resource::pods: break;
     case Resource::events:
     case Resource::leases:
-    case Resource::network_policies: return {};
+    case Resource::network_policies:
+    case Resource::config_maps:
+    case Resource::self_subject_reviews: return {};
   }
   std::vector<Pod> changed;
   for (const PackedPod& pod : feed(pods_, trim_and_pack, delta)) changed.push_back(pod.unpack());
   for (const Pod& pod : changed) unindex(pod);
+  if (std::holds_alternative<Erase>(delta)) {
+    for (const Pod& pod : changed) remember(pod);
+  }
   for (const Pod& pod : changed) {
     if (const PackedPod* now = pods_.find(pod.meta.key())) index(now->unpack());
   }

@@ -30,6 +30,10 @@ class View {
 
   /// Children that carry the job's name in their label, whoever owns them.
   std::vector<Pod> pods_of(const ObjectKey& job) const;
+  /// Those of its workers that have departed (operator/plan/plan.h), by what the stream said of
+  /// their deletion.
+  std::vector<Pod> departed_of(const ObjectKey& job) const;
+  void forget_departed(const ObjectKey& job) { departed_.erase(job); }
   /// Those that `pods` are on, as far as nodes are known.
   std::vector<Node> nodes_of(const std::vector<Pod>& pods) const;
 
@@ -47,6 +51,7 @@ class View {
  private:
   void index(const Pod& pod);
   void unindex(const Pod& pod);
+  void remember(const Pod& deleted);
   std::vector<ObjectKey> apply_nodes(const WatchDelta& delta);
   Result<Node> read_node(const nlohmann::json& object) const;
 
@@ -55,8 +60,9 @@ class View {
   Cache<PackedPod> pods_;
   Cache<Service> services_;
   Cache<Node> nodes_;
-  std::map<std::string, TimePoint> silent_nodes_;            // as their jobs have been told
-  std::map<ObjectKey, std::vector<std::string>> pod_names_;  // by job, in order
+  std::map<std::string, TimePoint> silent_nodes_;                   // as their jobs have been told
+  std::map<ObjectKey, std::vector<std::string>> pod_names_;         // by job, in order
+  std::map<ObjectKey, std::map<std::string, PackedPod>> departed_;  // by job and name
 };
 
 /// Absent (and logged) when `text` is not a JSON object.

@@ -58,6 +58,7 @@ FirstFailure describe_end(const Observed& observed, const Gang& gang, const Pod&
   FirstFailure what = failure(observed, gang, pod.worker_index, cause_of(pod));
   what.reason = pod.reason.empty() ? "PodFailed" : pod.reason;
   what.message = pod.message;
+  what.node = pod.node;
   what.finished_at.reset();
   const PodCondition* disruption = find_disruption(pod);
   if (disruption != nullptr && what.cause == FailureCause::disrupted) {
@@ -85,10 +86,23 @@ FirstFailure describe_end(const Observed& observed, const Gang& gang, const Pod&
 constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
 
+/// What containerd gives, with the reason StartError, in place of these: nothing has run. The words
+/// are runc's; another fault of a start (a mount, a device) may not be there the next time.
+constexpr int kNotStarted = 128;
+
+bool is_refused_by_runtime(const ContainerExit& exit) {
+  const bool is_start = exit.exit_code == kNotStarted && exit.reason == "StartError";
+  const auto says = [&exit](const char* words) {
+    return exit.message.find(words) != std::string::npos;
+  };
+  return is_start && (says("exec:") || says("exec format error"));
+}
+
 /// A job that has restarted once has had a command that could be run; a container without a start
 /// never ran.
 bool is_wrong_command(const Observed& observed, const Pod& pod) {
   if (observed.job.status.restarts > 0 || !pod.exit) return false;
+  if (is_refused_by_runtime(*pod.exit)) return true;
   const auto& [code, reason, message, finished_at, started_at] = *pod.exit;
   const bool says_so = code == kNotExecutable || code == kNotFound;
   const bool has_run = started_at && (!finished_at || *finished_at - *started_at >= kCommandStart);
@@ -102,6 +116,11 @@ FirstFailure lost_with_its_node(const Observed& observed, const Gang& gang, cons
   what.message = "node " + pod.node + " has not been heard of since " + format_time(since);
   what.finished_at = since;
   return what;
+}
+
+Failure end_of(const Observed& observed, const Gang& gang, const Pod& pod) {
+  return {describe_end(observed, gang, pod), pod.conditions, is_collateral(pod),
+          is_wrong_command(observed, pod)};
 }
 
 FirstFailure lost_with_its_pod(const Observed& observed, const Gang& gang, int rank) {
@@ -119,12 +138,12 @@ std::optional<Failure> failure_of(const Observed& observed, const Gang& gang, in
   if (pod == nullptr) {
     // Before all have started nobody has joined it yet: its pod is simply made again.
     if (observed.job.status.phase != Phase::running) return std::nullopt;
+    for (const Pod* departed : gang.departed) {
+      if (departed->worker_index == rank) return end_of(observed, gang, *departed);
+    }
     return Failure{lost_with_its_pod(observed, gang, rank), {}, false};
   }
-  if (has_failed(*pod)) {
-    return Failure{describe_end(observed, gang, *pod), pod->conditions, is_collateral(*pod),
-                   is_wrong_command(observed, *pod)};
-  }
+  if (has_failed(*pod)) return end_of(observed, gang, *pod);
   const auto at = lost_at(observed, *pod);
   const bool is_lost = at && !has_ended(*pod) && observed.now >= *at;
   if (is_lost) {

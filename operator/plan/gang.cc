@@ -8,6 +8,21 @@ int world_size_of(const TrainingJob& job) {
   return job.status.world_size > 0 ? job.status.world_size : job.spec.worker_count;
 }
 
+namespace {
+
+/// The job's own, of the attempt that its status names, and of a rank that is wanted.
+bool is_worker_of(const TrainingJob& job, const Pod& pod) {
+  return pod.meta.controller_uid == job.meta.uid && pod.attempt == job.status.attempt &&
+         pod.worker_index >= 0 && pod.worker_index < world_size_of(job);
+}
+
+bool was_disrupted(const Pod& pod) {
+  return std::any_of(pod.conditions.begin(), pod.conditions.end(),
+                     [](const PodCondition& each) { return each.type == kDisruptionTarget; });
+}
+
+}  // namespace
+
 Gang gang_of(const Observed& observed) {
   const TrainingJob& job = observed.job;
   const int world_size = world_size_of(job);
@@ -19,11 +34,14 @@ Gang gang_of(const Observed& observed) {
       const bool in_the_way =
           wanted_rank && pod.meta.name == names::worker_pod(job.meta.name, pod.worker_index);
       if (in_the_way) gang.foreign_pod = &pod;
-    } else if (wanted_rank && pod.attempt == job.status.attempt) {
+    } else if (is_worker_of(job, pod)) {
       gang.by_rank[static_cast<std::size_t>(pod.worker_index)] = &pod;
     } else {
       gang.leftover.push_back(&pod);
     }
+  }
+  for (const Pod& pod : observed.departed) {
+    if (is_worker_of(job, pod)) gang.departed.push_back(&pod);
   }
   gang.succeeded = job.status.succeeded_ranks;
   for (const Pod* pod : gang.by_rank) {
@@ -32,9 +50,10 @@ Gang gang_of(const Observed& observed) {
   return gang;
 }
 
-bool was_disrupted(const Pod& pod) {
-  return std::any_of(pod.conditions.begin(), pod.conditions.end(),
-                     [](const PodCondition& each) { return each.type == kDisruptionTarget; });
+bool has_departed(const TrainingJob& job, const Pod& deleted) {
+  const bool is_known = job.status.phase == Phase::running && is_worker_of(job, deleted) &&
+                        deleted.meta.name == names::worker_pod(job.meta.name, deleted.worker_index);
+  return is_known && (has_failed(deleted) || was_disrupted(deleted));
 }
 
 bool has_succeeded(const Pod& pod) {

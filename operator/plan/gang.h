@@ -12,6 +12,7 @@ namespace tj {
 struct Gang {
   std::vector<const Pod*> by_rank;   // size world_size_of(job); nullptr: no pod
   std::vector<const Pod*> leftover;  // ours, of an earlier attempt or of a rank that is not wanted
+  std::vector<const Pod*> departed;  // of the current attempt, deleted; as they were last seen
   const Pod* foreign_pod = nullptr;  // has one of our names, and another owner
   RankSet succeeded;                 // by their pods, or by the status when these have gone
 };

@@ -42,6 +42,9 @@ inline constexpr std::chrono::milliseconds kProgressIntervalMin{10'000};
 struct Observed {
   TrainingJob job;
   std::vector<Pod> pods;
+  /// Those that have departed (below) since the status was written, as they were last seen: an end
+  /// and the deletion after it may be seen at once. Safe to lose.
+  std::vector<Pod> departed = {};
   std::optional<Service> service;
   TimePoint now;
   std::vector<Node> nodes;          // those that its pods are on, as far as nodes are watched
@@ -91,6 +94,10 @@ Plan plan_after_bug(const TrainingJob& job, const std::string& words, TimePoint 
 
 /// Nodes decide something for this job: it has pods that have not ended.
 bool needs_nodes(const TrainingJob& job);
+
+/// A worker of the attempt that runs which has ended, or was asked to leave: once it is deleted,
+/// nothing but Observed::departed tells a plan how.
+bool has_departed(const TrainingJob& job, const Pod& deleted);
 
 /// Another controller looks after this job (runPolicy.managedBy): nothing of it is ours to touch.
 bool is_managed_elsewhere(const TrainingJob& job);

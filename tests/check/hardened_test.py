@@ -47,7 +47,7 @@ class Hardened(unittest.TestCase):
         dockerfile = (ROOT / "Dockerfile").read_text()
         self.assertEqual(dockerfile.count("tools/programs"), dockerfile.count("--preset release --target"))
         self.assertIn('"$here/tools/programs"', (ROOT / "tools/images").read_text())
-        self.assertIn('tools/hardened" "$folder"/bin/*', (ROOT / "tools/programs").read_text())
+        self.assertIn('tools/hardened" "${files[@]}"', (ROOT / "tools/programs").read_text())
 
 
 if __name__ == "__main__":

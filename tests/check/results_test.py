@@ -49,9 +49,50 @@ class Junit(unittest.TestCase):
     def test_each_case_is_counted_once_with_its_reason(self):
         counted = results.of_junit(JUNIT)
         self.assertEqual(counted.passed, 1)
-        self.assertEqual(counted.failed, ["Plan.stops"])
+        self.assertEqual(counted.failed, ["Plan.stops: no"])
         self.assertEqual(counted.skipped, ["Gpu.counts: no GPU on this machine", "Old.story: no reason given",
                                            "Script: no second disk"])
+
+
+PARTS = """<?xml version="1.0"?>
+<testsuite>
+  <testcase name="zero.0" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/><system-out>[ RUN      ] Zero.saves
+[       OK ] Zero.saves (3 ms)
+[ RUN      ] Zero.on_a_gpu
+/zero_test.cc:7: Skipped
+no GPU on this machine
+
+[  SKIPPED ] Zero.on_a_gpu (0 ms)
+[  PASSED  ] 1 test.
+[  SKIPPED ] 1 test, listed below:
+[  SKIPPED ] Zero.on_a_gpu</system-out></testcase>
+  <testcase name="zero.1" status="fail"><failure message="Failed"/><system-out>[       OK ] Zero.loads (3 ms)
+/zero_test.cc:9: Failure
+Value of: loss
+  Actual: 3
+Expected: 2
+
+/zero_test.cc:12: Failure
+Value of: another
+
+[  FAILED  ] Stages/Zero.learns/2, where GetParam() = 4-byte object (0 ms)
+[  FAILED  ] 1 test, listed below:
+[  FAILED  ] Stages/Zero.learns/2, where GetParam() = 4-byte object</system-out></testcase>
+  <testcase name="zero.2" status="fail"><failure message="Failed"/><system-out>[       OK ] Zero.a (3 ms)
+[       OK ] Zero.b (3 ms)
+[ RUN      ] Zero.c
+terminate called</system-out></testcase>
+</testsuite>"""
+
+
+class Parts(unittest.TestCase):
+    def test_a_program_of_many_tests_counts_as_many(self):
+        counted = results.of_junit(PARTS)
+        self.assertEqual(counted.passed, 4)
+        self.assertEqual(counted.skipped, ["Zero.on_a_gpu: no GPU on this machine"])
+
+    def test_the_test_that_failed_is_named_and_a_program_that_crashed(self):
+        self.assertEqual(results.of_junit(PARTS).failed, ["Stages/Zero.learns/2: Value of: loss Actual: 3 Expected: 2", "zero.2: terminate called"])
 
 
 class Script(unittest.TestCase):
@@ -83,7 +124,7 @@ class OfStage(unittest.TestCase):
         self.assertEqual(results.of_stage(stage(""), "", Missing, 0), results.Counted())
 
     def test_junit_is_read_where_it_is(self):
-        self.assertEqual(results.of_stage(stage("ctest"), "", Text(JUNIT), 8).failed, ["Plan.stops"])
+        self.assertEqual(results.of_stage(stage("ctest"), "", Text(JUNIT), 8).failed, ["Plan.stops: no"])
 
 
 class Sum(unittest.TestCase):

@@ -44,13 +44,6 @@ class MayStart(unittest.TestCase):
         self.assertEqual(self.started([stage("early"), late], [], {}), ["early"])
         self.assertEqual(self.started([late], [], {}), ["late"])
 
-    def test_what_must_be_alone_waits_for_all_that_can_run(self):
-        selected = [stage("bench", alone=True), stage("a"), stage("b", "cluster")]
-        self.assertEqual(self.started(selected, [], {}), ["a", "b"])
-        self.assertEqual(self.started(selected, ["b"], done("a")), [])
-        self.assertEqual(self.started(selected, [], done("a", "b")), ["bench"])
-        self.assertEqual(self.started(selected, ["bench"], done("a", "b")), [])
-
     def test_what_failed_is_named_to_those_who_need_it(self):
         rows = {"a": results.not_run("a", "x"), **done("b")}
         self.assertEqual(schedule.missing(stage("c", needs=("b", "a")), rows), "a")
@@ -67,7 +60,6 @@ class All(unittest.TestCase):
                     self.assertLessEqual(set(entry.needs), set(rows), f"{entry.name}, seed {seed}")
                 running += started
                 self.assertEqual(len({entry.lane for entry in running}), len(running), f"seed {seed}")
-                self.assertTrue(len(running) == 1 or not any(entry.alone for entry in running), f"seed {seed}")
                 ended = running.pop(dice.randrange(len(running)))
                 rows.update(done(ended.name))
             self.assertEqual(running, [])

@@ -28,6 +28,7 @@ known = {"--reduce", "--sync"}
 print(json.dumps({
     "parameters": small.parameters, "goodput": tables.goodput(1.0, 201e6), "shares": [tables.share(1), tables.share(8)],
     "frames": wire.frame_rate(1448), "sent": wire.sent_of("  lo: 1 2 3 4 5 6 7 8 9 10\\n eth0:100 2 3 4 5 6 7 8 4321 10 11\\n"),
+    "in_step": [tables.in_step([1, 2], [1, 2]), tables.in_step([1, 2], [2, 1])],
     "missing": {each.name: each.missing(known) for each in (*runs.OURS, *runs.TORCH)},
     "ours": [[str(word) for word in runs.our_command(each, task, ranks, 1)] for each, ranks in ((runs.OURS[6], 2), (runs.OURS[0], 1))],
     "torch": [str(word) for word in runs.torch_command(runs.TORCH[2], task, 2, "python")],
@@ -51,6 +52,9 @@ class SlowNetwork(unittest.TestCase):
         self.assertEqual([round(share, 2) for share in self.seen["shares"]], [0.63, 0.18])
         self.assertEqual(self.seen["frames"], 1514)
         self.assertEqual(self.seen["sent"], 4321)
+
+    def test_nodes_in_step_go_at_the_pace_of_the_slower_one_in_each_step(self):
+        self.assertEqual(self.seen["in_step"], [1, 0.75])
 
     def test_steps_that_a_contender_begins_with_do_not_count(self):
         self.assertEqual(self.seen["lengths"], [{"steps": 9, "warmup": 3, "every": 3}, {"steps": 18, "warmup": 12, "every": 3}])

@@ -2,6 +2,7 @@
 import contextlib
 import http.client
 import http.server
+import io
 import json
 import pathlib
 import sys
@@ -12,7 +13,7 @@ import urllib.parse
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / part) for part in ("e2e", ".")]
 from side import Side  # noqa: E402
-from support import ports, waiting  # noqa: E402
+from support import ports, unittests, waiting  # noqa: E402
 from support.watch import Gone, Watch  # noqa: E402
 
 SECONDS_MAX = 60
@@ -128,6 +129,31 @@ class Waiting(unittest.TestCase):
 
     def test_a_port_is_claimed_once(self):
         self.assertEqual(len({ports.free_port() for _ in range(20)}), 20)
+
+
+class Unittests(unittest.TestCase):
+    def test_each_test_that_failed_is_told_once_with_its_first_reason(self):
+        class Story(unittest.TestCase):
+            def test_a_wait(self):
+                for part in range(2):
+                    with self.subTest(part):
+                        waiting.until(0, lambda: f"step {part}: 3\nthe log of the job", lambda: False)
+
+            def test_b_passes(self):
+                pass
+
+            @unittest.skip("no GPU")
+            def test_c(self):
+                pass
+
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            code = unittests.tell(unittest.defaultTestLoader.loadTestsFromTestCase(Story), verbosity=0)
+        failed, skipped, closing = said.getvalue().splitlines()[-3:]
+        self.assertEqual(code, 1)
+        self.assertRegex(failed, r"^FAIL \S+\.test_a_wait: support\.waiting\.Failure: waited 0 s for step 0: 3 the log of the job$")
+        self.assertRegex(skipped, r"^SKIP \S+\.test_c: no GPU$")
+        self.assertEqual(closing, "1 passed, 1 failed, 1 skipped")
 
 
 if __name__ == "__main__":

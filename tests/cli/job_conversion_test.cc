@@ -64,6 +64,46 @@ json pytorch_job() {
               {"Worker", {{"replicas", 3}, {"template", pod_template()}}}}}}}};
 }
 
+json train_job() {
+  const json container = pod_template()["spec"]["containers"][0];
+  return {{"apiVersion", "trainer.kubeflow.org/v1alpha1"},
+          {"kind", "TrainJob"},
+          {"metadata", {{"name", "train"}}},
+          {"spec",
+           {{"runtimeRef", {{"name", "torch-distributed"}}},
+            {"labels", {{"team", "vision"}}},
+            {"suspend", false},
+            {"trainer",
+             {{"image", "i"},
+              {"command", container["command"]},
+              {"env", container["env"]},
+              {"numNodes", 2},
+              {"numProcPerNode", "8"},
+              {"resourcesPerNode", container["resources"]}}}}}};
+}
+
+json job_set() {
+  const json inner = {{"parallelism", 2}, {"backoffLimit", 0}, {"template", pod_template()}};
+  const json entry = {{"name", "workers"}, {"replicas", 2}, {"template", {{"spec", inner}}}};
+  return {
+      {"apiVersion", "jobset.x-k8s.io/v1alpha2"},
+      {"kind", "JobSet"},
+      {"metadata", {{"name", "train"}}},
+      {"spec",
+       {{"failurePolicy", {{"maxRestarts", 5}}}, {"replicatedJobs", json::array({entry, entry})}}}};
+}
+
+json leader_worker_set() {
+  return {
+      {"apiVersion", "leaderworkerset.x-k8s.io/v1"},
+      {"kind", "LeaderWorkerSet"},
+      {"metadata", {{"name", "train"}}},
+      {"spec",
+       {{"replicas", 1},
+        {"leaderWorkerTemplate",
+         {{"size", 4}, {"leaderTemplate", pod_template()}, {"workerTemplate", pod_template()}}}}}};
+}
+
 /// Every place in it, the whole left out.
 void add_places(const json& value, const json::json_pointer& at,
                 std::vector<json::json_pointer>& places) {
@@ -171,6 +211,41 @@ TEST(JobConversion, master_and_workers_are_one_gang) {
   EXPECT_EQ(spec["nprocPerNode"], 8);
 }
 
+TEST(JobConversion, groups_of_other_kinds_are_one_gang) {
+  const auto worker = [](const json& object) {
+    const auto job = convert_job(object);
+    EXPECT_TRUE(job && job->errors.empty()) << describe(job->errors);
+    return job->manifest["spec"]["replicaSpecs"]["Worker"];
+  };
+  EXPECT_EQ(worker(train_job())["replicas"], 2);
+  EXPECT_EQ(worker(train_job())["template"]["metadata"]["labels"], json({{"team", "vision"}}));
+  EXPECT_EQ(worker(job_set())["replicas"], 8);
+  EXPECT_EQ(convert_job(job_set())->manifest["spec"]["runPolicy"], json({{"maxRestarts", 5}}));
+  EXPECT_EQ(worker(leader_worker_set())["replicas"], 4);
+}
+
+TEST(JobConversion, two_templates_are_no_gang) {
+  json object = job_set();
+  json& image =
+      object["/spec/replicatedJobs/1/template/spec/template/spec/containers/0/image"_json_pointer];
+  image = "other";
+  EXPECT_TRUE(describe(convert_job(object)->errors)
+                  .starts_with("spec.replicatedJobs[1].template.spec.template: is another one"));
+  object = leader_worker_set();
+  object["/spec/leaderWorkerTemplate/leaderTemplate/spec/hostname"_json_pointer] = "b";
+  EXPECT_TRUE(describe(convert_job(object)->errors)
+                  .starts_with("spec.leaderWorkerTemplate.leaderTemplate: is another one"));
+}
+
+TEST(JobConversion, what_is_wrong_with_a_trainer_is_told_by_its_own_fields) {
+  json object = train_job();
+  object["spec"]["trainer"]["env"] = {{{"name", 5}}};
+  object["spec"]["trainer"]["resourcesPerNode"] = 7;
+  EXPECT_EQ(describe(convert_job(object)->errors),
+            "spec.trainer.env[0].name: is 5; it must be a text of 1 to 1024 characters\n"
+            "spec.trainer.resourcesPerNode: is 7; it must be an object: limits and requests");
+}
+
 TEST(JobConversion, numbers_beyond_the_bounds_are_told) {
   json object = batch_job();
   object["spec"]["backoffLimit"] = INT32_MAX;
@@ -205,6 +280,10 @@ TEST(JobConversion, whatever_stands_there_is_answered) {
   EXPECT_TRUE(is_answered(pytorch_job()));
   EXPECT_GT(answered_with_one_place_wrong(batch_job()), 100);
   EXPECT_GT(answered_with_one_place_wrong(pytorch_job()), 100);
+  for (const json& object : {train_job(), job_set(), leader_worker_set()}) {
+    EXPECT_TRUE(is_answered(object));
+    EXPECT_GT(answered_with_one_place_wrong(object), 20);
+  }
 }
 
 TEST(JobConversion, a_flood_of_unknown_fields_is_told_in_a_few_lines) {

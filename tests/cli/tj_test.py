@@ -39,7 +39,7 @@ class Story(unittest.TestCase):
     def env(self, **extra):
         env = {name: value for name, value in os.environ.items() if not name.startswith(("TJ_", "PET_"))}
         # A plain PATH: version managers put shell scripts before python3 that reorder the environment.
-        return {**env, "PATH": "/usr/local/bin:/usr/bin:/bin", **extra}
+        return {**env, "PATH": "/usr/local/bin:/usr/bin:/bin", "XDG_STATE_HOME": str(self.folder / "state"), **extra}
 
     def tj(self, *args, **extra_env):
         return subprocess.run([TJ, *args], cwd=self.folder, env=self.env(**extra_env), timeout=DEADLINE_S,
@@ -48,9 +48,6 @@ class Story(unittest.TestCase):
     def start(self, *args):
         """Starts tj and returns it with the list that its lines arrive in, and a condition on that list."""
         process = subprocess.Popen([TJ, *args], cwd=self.folder, env=self.env(), stdout=subprocess.PIPE, text=True)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
         lines, arrived = [], threading.Condition()
 
         def read():
@@ -61,8 +58,17 @@ class Story(unittest.TestCase):
 
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
-        self.addCleanup(reader.join)
+        for end in (process.stdout.close, reader.join, process.wait, process.kill):  # the last one first
+            self.addCleanup(end)
+        process.reader = reader
         return process, lines, arrived
+
+    def end_of(self, process):
+        """Its exit code, once all that it printed has arrived."""
+        code = process.wait(DEADLINE_S)
+        process.reader.join(DEADLINE_S)
+        self.assertFalse(process.reader.is_alive(), "its output does not end")
+        return code
 
     def wait_for_lines(self, lines, arrived, *wanted):
         with arrived:
@@ -104,7 +110,7 @@ class Run(Story):
         process, lines, arrived = self.start("run", "-f", "waits.yaml")
         self.wait_for_lines(lines, arrived, "job waits: Running (2/2 workers ready)")
         process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(DEADLINE_S), 130)
+        self.assertEqual(self.end_of(process), 130)
 
     def test_last_words_may_be_any_bytes(self):
         (self.folder / "latin.yaml").write_text("""
@@ -159,7 +165,7 @@ spec:
         process, lines, arrived = self.start("run", "-f", "waits.yaml")
         self.wait_for_lines(lines, arrived, "[worker-0] ready", "[worker-1] ready")
         process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(DEADLINE_S), 130)
+        self.assertEqual(self.end_of(process), 130)
         self.wait_for_lines(lines, arrived, "[worker-0] saved", "[worker-1] saved",
                             "tj: stopping job waits; once more kills its workers", "job waits: Interrupted (Ctrl-C)")
         self.assertEqual(lines[-1], "job waits: Interrupted (Ctrl-C)")
@@ -172,7 +178,7 @@ spec:
         process.send_signal(signal.SIGINT)
         self.wait_for_lines(lines, arrived, "tj: stopping job stubborn; once more kills its workers")
         process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(DEADLINE_S), 130)
+        self.assertEqual(self.end_of(process), 130)
         self.assertRegex("\n".join(lines), r"worker-1  Stopped  137 ")
         self.assert_workers_ended()
 
@@ -180,7 +186,7 @@ spec:
         process, lines, arrived = self.start("run", "-f", "stubborn.yaml", "--grace", "0")
         self.wait_for_lines(lines, arrived, "[worker-0] ready", "[worker-1] ready")
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(DEADLINE_S), 143)
+        self.assertEqual(self.end_of(process), 143)
         self.wait_for_lines(lines, arrived, "stubborn-worker-0: did not end within 0 s of SIGTERM: killed")
         self.assert_workers_ended()
 

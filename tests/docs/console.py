@@ -3,20 +3,30 @@
 A line `...` stands for any number of lines, `...` within a line for anything. Output and errors count together.
 """
 import re
+import shlex
 import subprocess
 
 SECONDS_MAX = 600
 
 
+def is_whole(command):
+    try:
+        shlex.split(command, comments=True)
+    except ValueError:  # a quote is open, or the last character is a backslash
+        return False
+    return True
+
+
 def steps(text):
-    """(command, expected lines) of each step; a command ends in `\\` when it goes on in the next line."""
+    """(command, expected lines) of each step. A command goes on in the next line where a shell would ask for more: behind `\\`, and within
+    quotes."""
     result = []
     lines = iter(text.splitlines())
     for line in lines:
         if line.startswith("$ "):
             command = line[2:]
-            while command.endswith("\\"):
-                command = command[:-1] + next(lines).strip()
+            while not is_whole(command):
+                command += "\n" + next(lines)
             result.append((command, []))
         elif result:
             result[-1][1].append(line)

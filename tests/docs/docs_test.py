@@ -18,11 +18,13 @@ import evidence
 import markdown
 import operator_documents
 import site_documents
+import submit_documents
 from documents import DOCUMENTS, ROOT, long_flags, read
 from programs import environment, metrics_checked, program_output, scraped_trainer
 
-sys.path.insert(0, str(ROOT / "tools" / "test"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tools" / "test")]
 import stages  # noqa: E402
+from support import unittests  # noqa: E402
 sys.path.insert(0, str(ROOT / "tests" / "bench" / "operator"))
 import report  # noqa: E402
 
@@ -51,7 +53,7 @@ class Commands(unittest.TestCase):
                     for name in ("manifests", "tests"):
                         pathlib.Path(folder, name).symlink_to(ROOT / name)
                     for command, expected in console.steps(fence.text):
-                        output = console.run(command, folder, environment())
+                        output = console.run(command, folder, dict(environment(), XDG_STATE_HOME=f"{folder}/state"))
                         if fence.info.endswith("unordered"):
                             self.assertEqual(console.missing(expected, output), [], output)
                         elif not console.matches(expected, output):
@@ -181,9 +183,12 @@ class Trainer(unittest.TestCase):
         table = markdown.first_column(markdown.section(read("docs/trainer.md"), "trainer export"))
         self.assertEqual({flag.split()[0] for flag in table}, long_flags(text))
 
-    def test_the_flags_for_videos_are_those_of_the_programs(self):
+    def test_the_flags_for_videos_and_robots_are_those_of_the_programs(self):
         _, text = program_output("trainer", "prepare", "video", "--help")
         table = markdown.first_column(markdown.section(read("docs/data.md"), "trainer prepare video"))
+        self.assertEqual({flag.split()[0] for flag in table if flag.startswith("--")}, long_flags(text))
+        _, text = program_output("trainer", "prepare", "lerobot", "--help")
+        table = markdown.first_column(markdown.section(read("docs/data.md"), "trainer prepare lerobot"))
         self.assertEqual({flag.split()[0] for flag in table if flag.startswith("--")}, long_flags(text))
         _, text = program_output("trainer", "train", "--model", "taehv", "--help")
         own = set(re.findall(r"^ +(--[a-z0-9-]+)", text[text.index("Options of taehv"):], re.MULTILINE))
@@ -203,7 +208,7 @@ class Testing(unittest.TestCase):
             with self.subTest(command):
                 self.assertTrue(shutil.which(words[0]) or (ROOT / words[0]).exists())
                 if words[0].startswith("tests/") and len(words) > 1:
-                    story = next(word for word in words[1:] if not word.startswith("-"))
+                    story = next(word for word in words[1:] if not word.startswith("-")).rpartition(".")[2]
                     texts = [path.read_text() for path in (ROOT / words[0]).parent.iterdir() if path.is_file()]
                     self.assertTrue(any(re.search(rf"def \w*{story}", text) for text in texts))
 
@@ -260,18 +265,16 @@ class Console(unittest.TestCase):
         self.assertEqual(console.missing(["b", "d"], "a\nb\n"), ["d"])
 
     def test_a_command_may_go_on_in_the_next_line(self):
-        self.assertEqual(console.steps("$ a \\\n  b\nout\n$ c\n"), [("a b", ["out"]), ("c", [])])
+        self.assertEqual(console.steps("$ a \\\n  b\nout\n$ c\n"), [("a \\\n  b", ["out"]), ("c", [])])
+
+    def test_a_command_goes_on_within_quotes_as_it_is_printed(self):
+        self.assertEqual(console.steps("$ a 'b\n  c' # it's\nout\n"), [("a 'b\n  c' # it's", ["out"])])
 
 
 def main():
-    modules = (sys.modules["__main__"], operator_documents, site_documents, evidence)
+    modules = (sys.modules["__main__"], operator_documents, site_documents, submit_documents, evidence)
     suite = unittest.TestSuite(map(unittest.defaultTestLoader.loadTestsFromModule, modules))
-    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=0).run(suite)
-    broken = {getattr(case, "test_case", case).id() for case, _ in result.failures + result.errors}
-    for name in sorted(broken):
-        print(f"FAIL {name}")
-    print(f"{result.testsRun - len(broken)} passed, {len(broken)} failed, 0 skipped")
-    return 1 if broken or not result.testsRun else 0
+    return unittests.tell(suite, verbosity=0)
 
 
 if __name__ == "__main__":

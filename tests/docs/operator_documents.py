@@ -153,26 +153,6 @@ class Operating(unittest.TestCase):
         shown = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
         self.assertEqual(shown, set(markdown.first_column(markdown.section(self.document, "Metrics"))))
 
-    def test_the_rights_are_those_of_the_chart(self):
-        documents = yaml.safe_load_all(read("manifests/install/trainingjob-operator.yaml"))
-        rights = {(resource, tuple(sorted(rule["verbs"]))) for entry in documents
-                  if entry and entry["kind"] in ("ClusterRole", "Role")
-                  for rule in entry["rules"] for resource in rule["resources"]}
-        table = {(row[0].strip("`"), tuple(sorted(row[1].split(", "))))
-                 for row in markdown.rows(markdown.section(self.document, "Rights"))}
-        self.assertEqual(table, rights)
-
-    def test_the_values_are_those_of_the_chart(self):
-        values = yaml.safe_load(read("charts/trainingjob-operator/values.yaml"))
-        table = markdown.rows(markdown.section(self.document, "Install"))
-        described = {word.split(".")[0] for row in table for word in markdown.code_words(row[:1])}
-        self.assertEqual(described, set(values))
-
-    def test_the_chart_takes_the_log_levels_of_the_operator(self):
-        levels = json.loads(read("charts/trainingjob-operator/values.schema.json"))["properties"]["logLevel"]["enum"]
-        offered = re.search(r"--log-level.*?IsMember\(\{(.*?)\}\)", read("operator/loop/options.cc"), re.DOTALL).group(1)
-        self.assertEqual(levels, re.findall(r'"(\w+)"', offered))
-
     def test_the_reasons_are_those_of_the_plan(self):
         reasons = set(re.findall(r'k\w+ = "(\w+)"', read("operator/plan/reason.h")))
         table = markdown.first_column(markdown.section(self.document, "Why a job is where it is"))
@@ -194,3 +174,61 @@ class Operating(unittest.TestCase):
         rows = markdown.rows(markdown.section(self.document, "When a training does not begin"))
         self.assertEqual([row[0] for row in rows if len(row) != 4 or not markdown.code_words(row[1:2])], [])
         self.check_messages(markdown.code_words(row[1] for row in rows))
+
+
+class Installing(unittest.TestCase):
+    def setUp(self):
+        self.document = read("docs/installing.md")
+        self.installed = [entry for entry in yaml.safe_load_all(read("manifests/install/trainingjob-operator.yaml")) if entry]
+
+    def rights(self, roles):
+        return {(resource, tuple(sorted(rule["verbs"]))) for role in roles for rule in role["rules"] for resource in rule["resources"]}
+
+    def roles(self, is_bound):
+        bound = {entry["roleRef"]["name"] for entry in self.installed if entry["kind"].endswith("Binding")}
+        return [entry for entry in self.installed
+                if entry["kind"] in ("ClusterRole", "Role") and (entry["metadata"]["name"] in bound) == is_bound]
+
+    def test_the_rights_of_the_operator_are_those_of_the_chart(self):
+        table = markdown.rows(markdown.section(self.document, "Rights of the operator"))
+        self.assertEqual({(row[0].strip("`"), tuple(sorted(row[1].split(", ")))) for row in table}, self.rights(self.roles(is_bound=True)))
+        own = {row[0].strip("`") for row in table if "own namespace" in row[2]}
+        namespaced = {resource for resource, _ in self.rights(role for role in self.roles(is_bound=True) if role["kind"] == "Role")}
+        self.assertEqual(own, namespaced)
+
+    def test_the_rights_of_people_are_those_of_the_chart(self):
+        table = {(row[0].strip("`"), word, tuple(sorted(row[2].split(", "))))
+                 for row in markdown.rows(markdown.section(self.document, "Rights of people")) for word in markdown.code_words(row[1:2])}
+        rendered = {(role["metadata"]["name"].rpartition("-")[2], resource, verbs)
+                    for role in self.roles(is_bound=False) for resource, verbs in self.rights([role])}
+        self.assertEqual(table, rendered)
+
+    def test_the_values_are_those_of_the_chart(self):
+        """Each by its first word, or by as many as the table names; with its default where that is a simple one."""
+        values = yaml.safe_load(read("charts/trainingjob-operator/values.yaml"))
+        table = markdown.rows(markdown.section(self.document, "Values"))
+        words = [word for row in table for word in markdown.code_words(row[:1])]
+        self.assertEqual({word.split(".")[0] for word in words}, set(values))
+        for word in words:
+            place = values
+            for key in word.split("."):
+                self.assertIn(key, place, word)
+                place = place[key]
+        for row in table:
+            word, value = markdown.code_words(row[:1])[0], values
+            for key in word.split("."):
+                value = value[key]
+            if isinstance(value, (bool, int)) and row[1] != "off":
+                self.assertEqual(row[1].split(",")[0], str(value).lower(), word)
+
+    def test_the_alerts_are_those_of_the_chart(self):
+        template = read("charts/trainingjob-operator/templates/prometheusrule.yaml")
+        table = markdown.first_column(markdown.section(self.document, "Monitoring"))
+        self.assertEqual(table, re.findall(r"- alert: (\w+)", template))
+        values = yaml.safe_load(read("charts/trainingjob-operator/values.yaml"))
+        self.assertIn(f"({values['monitoring']['prometheusRule']['stormRestarts']})", markdown.section(self.document, "Monitoring"))
+
+    def test_the_chart_takes_the_log_levels_of_the_operator(self):
+        levels = json.loads(read("charts/trainingjob-operator/values.schema.json"))["properties"]["logLevel"]["enum"]
+        offered = re.search(r"--log-level.*?IsMember\(\{(.*?)\}\)", read("operator/loop/options.cc"), re.DOTALL).group(1)
+        self.assertEqual(levels, re.findall(r'"(\w+)"', offered))

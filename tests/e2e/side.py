@@ -1,6 +1,7 @@
 """The cluster as seen from the side: one watch on the workers' pods, one on the jobs, from the first story to the last.
 Stories read from it what a job and its pods are now and when a gang ran again. It also holds what must be true at any
 moment of any story; `problems` lists where it was not."""
+import contextlib
 import pathlib
 import threading
 import time
@@ -56,17 +57,31 @@ class Side:
         self.codes = {}  # (uid of the job, attempt, rank): and its exit code
         self.attempts = {}  # uid of a job: the highest attempt of any pod
         self.pod_count, self.event_count = 0, 0
-        self.watches, self.threads = [], []
+        self.watches, self.threads = {}, {}  # by kind
+        self.client = None
 
     def start(self, client=None):
-        client = client or Client(pathlib.Path(world.kubeconfig()["KUBECONFIG"]).parent)
-        for kind, path in LISTS.items():
-            items, watch = list_and_watch(client, path)
-            for item in items:
-                self.take(kind, "ADDED", item)
-            self.watches.append(watch)
-            self.threads.append(threading.Thread(target=self.read, args=(kind, watch), daemon=True))
-            self.threads[-1].start()
+        self.client = client or Client(pathlib.Path(world.kubeconfig()["KUBECONFIG"]).parent)
+        for kind in LISTS:
+            self.follow(kind)
+
+    def follow(self, kind):
+        items, watch = list_and_watch(self.client, LISTS[kind])
+        for item in items:
+            self.take(kind, "ADDED", item)
+        self.watches[kind] = watch
+        self.threads[kind] = threading.Thread(target=self.read, args=(kind, watch), daemon=True)
+        self.threads[kind].start()
+
+    @contextlib.contextmanager
+    def away_from_jobs(self):
+        """While their definition changes, which ends all watches on them; afterwards they are listed anew. Pods are watched on."""
+        self.watches["jobs"].stop()
+        self.threads["jobs"].join(timeout=10)
+        try:
+            yield
+        finally:
+            self.follow("jobs")
 
     def read(self, kind, watch):
         try:
@@ -80,12 +95,12 @@ class Side:
         {"pods": self.take_pod, "jobs": self.take_job}[kind](change, item, time.monotonic())
 
     def still_watches(self):
-        return [thread.is_alive() for thread in self.threads] == [True] * len(LISTS)
+        return [thread.is_alive() for thread in self.threads.values()] == [True] * len(LISTS)
 
     def stop(self):
-        for watch in self.watches:
+        for watch in self.watches.values():
             watch.stop()
-        for thread in self.threads:
+        for thread in self.threads.values():
             thread.join(timeout=10)
 
     def take_pod(self, kind, pod, now):

@@ -24,6 +24,7 @@ from said import Said, check_end  # noqa: E402
 POSSIBLE = [name for name in FAULTS if name != "vanished"]  # that of rank 1 has the operators on it
 POD_NETWORKS = "10.78.0.0/16"
 INSIDE = "/faults"  # the disk, in a pod
+BATCH = ("--batch-size", 32)  # a fault comes after its line has gone through the API server: many steps must be left
 CODE_SECONDS_MAX = 15
 RUN_SECONDS_MAX = 300
 # The first gang waits for a word for each rank: a fault may be that one comes late.
@@ -65,7 +66,7 @@ def manifest(name, more):
     container = pod["containers"][0]
     container["volumeMounts"][0]["mountPath"] = INSIDE
     container["command"] = ["sh", "-c", START, f"{INSIDE}/{name}-go", "trainer", *LAUNCH, "trainer", "train"]
-    container["args"] = [*map(str, FLAGS), *map(str, more), f"--data={INSIDE}/data-$(RANK)", f"--out={INSIDE}/{name}"]
+    container["args"] = [*map(str, (*FLAGS, *BATCH, *more)), f"--data={INSIDE}/data-$(RANK)", f"--out={INSIDE}/{name}"]
     return job
 
 

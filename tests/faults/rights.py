@@ -11,7 +11,9 @@ NOT_CALLED = {"update trainingjobs/finalizers"}
 
 def granted():
     """"create pods", "patch trainingjobs/status", ... of all roles that the install manifest binds."""
-    roles = [item for item in yaml.safe_load_all(INSTALL.read_text()) if item and item["kind"] in ("Role", "ClusterRole")]
+    items = [item for item in yaml.safe_load_all(INSTALL.read_text()) if item]
+    bound = {item["roleRef"]["name"] for item in items if item["kind"].endswith("Binding")}
+    roles = [item for item in items if item["kind"] in ("Role", "ClusterRole") and item["metadata"]["name"] in bound]
     return {f"{verb} {resource}" for role in roles for rule in role["rules"]
             for resource in rule["resources"] for verb in rule["verbs"]}
 

@@ -20,6 +20,8 @@ CALL_SECONDS_MAX = 30
 
 
 class Server:
+    CONTROLLERS = ("garbage-collector-controller", "namespace-controller")
+
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         self.tool = ROOT / "tools/cluster/apiserver"
@@ -42,7 +44,7 @@ class Server:
         log = open(self.folder / "controllers.log", "wb")
         self.controllers = subprocess.Popen(
             [BIN / "kube-controller-manager", "--kubeconfig", self.folder / "admin.conf", "--leader-elect=false",
-             "--controllers=garbage-collector-controller,namespace-controller", "--secure-port=0", "--profiling=false",
+             f"--controllers={','.join(self.CONTROLLERS)}", "--secure-port=0", "--profiling=false",
              "--concurrent-gc-syncs=5"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def down(self):

@@ -122,6 +122,10 @@ def kubeconfig():
                        "files": "    certificate-authority: ca.crt\nusers:\n- name: u\n  user: {client-certificate: a, client-key: b}\n",
                        "data": "    certificate-authority-data: YWJj\nusers:\n- name: u\n  user: {client-certificate-data: YQ==, client-key-data: Yg==}\n",
                        "exec": "users:\n- name: u\n  user: {exec: {command: x}}\n",
+                       "plug-in": "users:\n- name: u\n  user:\n    exec: {apiVersion: client.authentication.k8s.io/v1, command: ./x, args: [a],"
+                                  " env: [{name: A, value: b}], interactiveMode: Never, provideClusterInfo: true, installHint: h}\n",
+                       "as": "users:\n- name: u\n  user: {username: a, password: b, as: c, as-groups: [d], as-user-extra: {e: [f]}}\n",
+                       "proxy": "    proxy-url: http://a:b@[::1]:3128\nusers:\n- name: u\n  user: {auth-provider: {name: gcp}}\n",
                        "insecure": "    insecure-skip-tls-verify: true\n    proxy-url: p\n"}.items():
         yield name, (head + cluster + more).encode()
 
@@ -197,6 +201,13 @@ DEEPSPEED = {"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "gradi
 VIDEO = {"version": 1, "name": "b/a.mp4", "bytes": 5000, "modified_ns": 1_700_000_000_123_456_789, "frames": 4, "width": 96,
          "height": 64, "seconds": 1.25, "rate": [24000, 1001], "codec": "h264", "times": {"start": 0, "step": [512, 1]},
          "key_every": 3}
+LEROBOT = {"codebase_version": "v3.0", "fps": 30, "total_episodes": 2, "total_frames": 9, "chunks_size": 1000,
+           "data_path": "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet",
+           "video_path": "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4",
+           "features": {"action": {"dtype": "float32", "shape": [7]}, "top": {"dtype": "video", "shape": [480, 640, 3]}}}
+ROBOT_STATISTICS = {"version": 1, "data_set": "reach", "fingerprint": "ab", "horizon": 50, "delta_actions": [True, False],
+                    "state": {"feature": "observation.state", "count": 9, "mean": [0.5], "std": [1]},
+                    "action": {"feature": "action", "count": 9, "min": [0, 1], "max": [2, 1], "q01": [0, 1], "q99": [2, 1]}}
 DENIAL = {"kind": "Status", "code": 403, "message": "exceeded quota", "details": {"retryAfterSeconds": 3}}
 
 SEEDS = {
@@ -222,6 +233,8 @@ SEEDS = {
     "tokenizer_json": tokenizer_json,
     "video_index": lambda: texts("line", VIDEO, {**VIDEO, "times": {"start": -3, "runs": [[2, 41, 0], [2, 42, 82]]}, "keys": [0, 2]},
                                  {**VIDEO, "broken": "is no video"}),
+    "lerobot": lambda: texts("meta", LEROBOT, {**LEROBOT, "codebase_version": "v2.1", "data_path": "data/chunk-{episode_chunk:03d}/{episode_index}.parquet"},
+                             ROBOT_STATISTICS),
 }
 
 

@@ -1,13 +1,14 @@
 #!/usr/bin/python3
-"""Holds our event files to TensorBoard's own reader.
+"""Holds our event files to TensorBoard's own reader, and what the documents make of them to Weights & Biases.
 
     tests/interop/events.py    the last line is "N passed, N failed"
 
-Needs build/dev (trainer, trainer-engine, events_probe) and makes the Python with TensorBoard where it is missing.
+Needs build/dev (trainer, trainer-engine, events_probe) and makes the Python with both where it is missing.
 """
 import json
 import os
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from support import events as without_tensorboard  # noqa: E402
 TRAINER = ROOT / "build/dev/trainer/trainer"
 PROBE = ROOT / "build/dev/tests/interop/events_probe"
 COMMAND_SECONDS_MAX = 240
+WANDB_BLOCK_BYTES = 1 << 15
 
 
 def with_tensorboard():
@@ -135,6 +137,54 @@ def test_a_run_that_was_resumed_is_one_curve(folder):
     expect("| width | 16 | flag |" in text, True)
     values = hparams(reader)[1]
     expect((values["width"], values["schedule"]), (16.0, "constant"))
+
+
+def weights_and_biases_history(file):
+    """{step: {name: value}} of a run's file: records in blocks, framed as LevelDB's log, of protocol buffers."""
+    from wandb.proto import wandb_internal_pb2
+    data, at, whole, found = file.read_bytes(), 7, b"", {}
+    expect(data[:4], b":W&B")
+    while at + 7 <= len(data):
+        room = WANDB_BLOCK_BYTES - at % WANDB_BLOCK_BYTES
+        if room < 7:
+            at += room
+            continue
+        length, kind = struct.unpack_from("<HB", data, at + 4)
+        whole, at = whole + data[at + 7:at + 7 + length], at + 7 + length
+        if kind not in (1, 4):  # all of it, or its last piece
+            continue
+        record, whole = wandb_internal_pb2.Record.FromString(whole), b""
+        if record.WhichOneof("record_type") == "history":
+            values = {item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in record.history.item}
+            found[values["_step"]] = values
+    return found
+
+
+def script_of_the_document():
+    """The block of docs/trainer.md that uses wandb."""
+    (script,) = [block for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs/trainer.md").read_text(), re.DOTALL) if "import wandb" in block]
+    return script
+
+
+def test_the_documents_script_makes_an_offline_run_of_weights_and_biases(folder):
+    (folder / "text").mkdir()
+    (folder / "text/a.txt").write_text("the quick brown fox jumps over the lazy dog. " * 400)
+    command(TRAINER, "train", "--data", folder / "text", "--out", folder / "out", "--layers", 1, "--width", 16, "--heads", 2, "--seq-len", 16,
+            "--batch-size", 4, "--steps", 7)
+    (folder / "to_wandb.py").write_text(script_of_the_document())
+    within = ["env", "-C", folder, "WANDB_DISABLE_STATS=true", "WANDB_ERROR_REPORTING=false", f"HOME={folder}", sys.executable]
+    command(*within, "to_wandb.py", folder / "out/tensorboard", "test")
+    (file,) = (folder / "wandb").glob("offline-run-*/run-*.wandb")
+    history = weights_and_biases_history(file)
+    reader = read(folder / "out/tensorboard")
+    tags = reader.Tags()["scalars"]
+    expect("train/loss" in tags, True)
+    for tag in tags:
+        expect([(step, values[tag]) for step, values in sorted(history.items()) if tag in values],
+               [(event.step, event.value) for event in reader.Scalars(tag)])
+    said = subprocess.run([str(word) for word in (*within, "-m", "wandb", "sync", "--dry-run", "--yes")], capture_output=True, text=True,
+                          timeout=COMMAND_SECONDS_MAX, check=True)
+    expect("Would sync 1 run(s)" in said.stdout + said.stderr, True)
 
 
 def main():

@@ -16,6 +16,8 @@ from safetensors.torch import load_file, save_file
 from transformers import GPT2Config, GPT2LMHeadModel
 
 import make_golden
+import pi0_tests
+import qwen_tests
 import taehv_model
 import tokenizer_tests
 
@@ -442,7 +444,7 @@ def test_torch_loads_what_we_export(folder):
 
 def main():
     words = sys.argv[1:]
-    tests = [(name.removeprefix("test_"), test) for name, test in {**globals(), **vars(tokenizer_tests)}.items()
+    tests = [(name.removeprefix("test_"), test) for name, test in {**globals(), **vars(tokenizer_tests), **vars(pi0_tests), **vars(qwen_tests)}.items()
              if name.startswith("test_")]
     chosen = [(name, test) for name, test in tests if not words or any(word in name for word in words)]
     torch.set_num_threads(1)

@@ -3,6 +3,7 @@
 //   trainer_probe logits MODEL TOKENS SAMPLES LOGITS        logits (float32) for int32 tokens
 //   trainer_probe taehv PRESET WEIGHTS FRAMES ANSWER        latents, frames, gradients (float32)
 //   trainer_probe adversary PRESET WEIGHTS CLIPS ANSWER     what a discriminator says (float32)
+//   trainer_probe pi0 PRESET WEIGHTS BATCH ANSWER           tokens, loss, actions, gradients
 //   trainer_probe samples SEED TOKEN_COUNT SEQUENCE COUNT   where the first samples begin
 #include <torch/autograd.h>
 #include <torch/types.h>
@@ -10,39 +11,22 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
+#include <map>
 
+#include "tests/interop/probing.h"
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/train/sampler.h"
 #include "trainer/workload/initial_tensor.h"
 #include "trainer/workloads/gpt2/gpt2.h"
 #include "trainer/workloads/gpt2/hugging_face.h"
 #include "trainer/workloads/gpt2/token_samples.h"
+#include "trainer/workloads/pi0/pi0.h"
+#include "trainer/workloads/pi0/pi0_weights.h"
 #include "trainer/workloads/taehv/taehv.h"
 #include "trainer/workloads/taehv/taehv_weights.h"
 
 namespace tj::trainer {
 namespace {
-
-int fail(const Error& error) {
-  std::fprintf(stderr, "trainer_probe: %s\n", describe(error).c_str());
-  return 1;
-}
-
-std::string bytes_of(const char* path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-/// One tensor behind the other.
-void write_values(const char* path, const std::vector<at::Tensor>& answers) {
-  std::ofstream file(path, std::ios::binary);
-  for (const auto& answer : answers) {
-    const auto values = answer.contiguous();
-    file.write(static_cast<const char*>(values.data_ptr()),
-               static_cast<std::streamsize>(values.nbytes()));
-  }
-}
 
 at::Tensor read_tokens(const char* path, std::int64_t samples) {
   const auto bytes = bytes_of(path);
@@ -164,6 +148,50 @@ int answer_adversary(const char* const* arguments) {
   return 0;
 }
 
+std::vector<at::Tensor> pi0_answers(const Pi0& model, std::map<std::string, at::Tensor> given) {
+  const Pi0Batch batch{.observation = {.images = given["images"],
+                                       .image_mask = given["image_mask"].ne(0),
+                                       .tokens = given["tokens"].to(at::kLong),
+                                       .token_mask = given["token_mask"].ne(0),
+                                       .state = given["state"]},
+                       .actions = given["actions"],
+                       .numbers = {}};
+  const FlowDraw draw{.noise = given["noise"], .time = given["time"]};
+  const auto loss = model.loss(batch, draw) / static_cast<double>(batch.actions.numel());
+  loss.backward();
+  const at::NoGradGuard no_gradients;
+  const auto noisy = noisy_actions(batch.actions, draw);
+  return {model.prefix(batch.observation),
+          model.suffix(batch.observation.state, noisy, draw.time).tokens, loss,
+          model.sampled_actions(batch.observation, draw.noise)};
+}
+
+/// Gradients by name, of what has one.
+int answer_pi0(const char* const* arguments) {
+  const auto presets = pi0_presets();
+  const auto found = std::ranges::find(presets, std::string_view(arguments[0]), &Preset::name);
+  if (found == presets.end())
+    return fail({.code = Code::invalid, .message = "no preset", .subject = arguments[0]});
+  const auto config = pi0_model(*found);
+  const Pi0 model(config, {});
+  const auto specs = pi0_tensors(config).specs;
+  const auto reader = open_pi0_weights(arguments[1], specs);
+  if (!reader) return fail(reader.error());
+  const auto tensors = named_tensors(specs, model.tensors());
+  const auto read = fill(*make_single_communicator(), tensors, *reader, /*readers=*/1);
+  if (!read) return fail(read.error());
+  auto given = read_tensors(arguments[2]);
+  if (!given) return fail(given.error());
+  auto answers = pi0_answers(model, std::move(*given));
+  std::map<std::string, at::Tensor> gradients;
+  for (std::size_t index = 0; index < specs.size(); ++index)
+    if (specs[index].kind == TensorKind::trained)
+      gradients[specs[index].name] = model.tensors()[index].grad();
+  for (const auto& [name, gradient] : gradients) answers.push_back(gradient);
+  write_values(arguments[3], answers);
+  return 0;
+}
+
 int print_samples(const char* const* arguments) {
   const TokenTiles tiles{.token_count = std::atoll(arguments[1]),
                          .sequence_tokens = std::atoll(arguments[2])};
@@ -183,9 +211,8 @@ int main(int argc, char** argv) {
   if (what == "logits") return tj::trainer::write_logits(argv + 2);
   if (what == "taehv") return tj::trainer::answer_taehv(argv + 2);
   if (what == "adversary") return tj::trainer::answer_adversary(argv + 2);
+  if (what == "pi0") return tj::trainer::answer_pi0(argv + 2);
   if (what == "samples") return tj::trainer::print_samples(argv + 2);
-  std::fputs(
-      "usage: trainer_probe logits|taehv|adversary|samples, as the head of trainer_probe.cc says\n",
-      stderr);
+  std::fputs("usage: trainer_probe logits|taehv|adversary|pi0|samples, as its head says\n", stderr);
   return 2;
 }

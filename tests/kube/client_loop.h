@@ -17,6 +17,7 @@ class ClientLoop {
     return
         [this](std::function<void()> function) { boost::asio::post(loop_, std::move(function)); };
   }
+  boost::asio::io_context& io() { return loop_; }
   /// False when `until` did not hold within `deadline`.
   bool run_until(const std::function<bool()>& until,
                  std::chrono::milliseconds deadline = std::chrono::seconds(30)) {

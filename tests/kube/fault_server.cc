@@ -18,9 +18,10 @@ std::string chunk(const std::string& data) {
   return out.str();
 }
 
-FaultServer::FaultServer(const Issued& identity, Handler handler)
+FaultServer::FaultServer(const Issued& identity, Handler handler, const std::string& address)
     : handler_(std::move(handler)),
-      acceptor_(loop_, tcp::endpoint(asio::ip::make_address("127.0.0.1"), 0)) {
+      acceptor_(loop_, tcp::endpoint(asio::ip::make_address(address), 0)),
+      host_(address.find(':') == std::string::npos ? address : "[" + address + "]") {
   tls_.use_certificate_chain(asio::buffer(identity.certificate_pem));
   tls_.use_private_key(asio::buffer(identity.key_pem), asio::ssl::context::pem);
   port_ = acceptor_.local_endpoint().port();

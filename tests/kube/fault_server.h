@@ -36,9 +36,9 @@ class FaultServer {
  public:
   using Handler = std::function<Reply(const std::string& request)>;
 
-  FaultServer(const Issued& identity, Handler handler);
+  FaultServer(const Issued& identity, Handler handler, const std::string& address = "127.0.0.1");
   ~FaultServer();
-  std::string url() const { return "https://127.0.0.1:" + std::to_string(port_); }
+  std::string url() const { return "https://" + host_ + ":" + std::to_string(port_); }
   int port() const { return port_; }
   /// Heads and bodies of the requests so far.
   std::vector<std::string> requests() const;
@@ -54,6 +54,7 @@ class FaultServer {
   boost::asio::io_context loop_;
   boost::asio::ssl::context tls_{boost::asio::ssl::context::tls_server};
   boost::asio::ip::tcp::acceptor acceptor_;
+  std::string host_;  // as URLs write it
   int port_ = 0;
   std::atomic<int> connections_{0};
   mutable std::mutex mutex_;  // guards requests_

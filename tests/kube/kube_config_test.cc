@@ -3,13 +3,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <openssl/evp.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <map>
 
+#include "cli/cluster/base64.h"
 #include "operator/kube/token_source.h"
 #include "tests/kube/test_ca.h"
 
@@ -18,15 +18,6 @@ namespace {
 using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
-
-std::string base64(const std::string& bytes) {
-  std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
-                                   reinterpret_cast<const unsigned char*>(bytes.data()),
-                                   static_cast<int>(bytes.size()));
-  text.resize(static_cast<std::size_t>(size));
-  return text;
-}
 
 class KubeConfigFile : public testing::Test {
  protected:
@@ -60,6 +51,16 @@ class KubeConfigFile : public testing::Test {
                              .context = context,
                              .env = [this](const char* name) { return env_[name]; },
                              .service_account_dir = dir_});
+  }
+  Result<KubeConfig> load_for_person(const std::string& kubeconfig = "") {
+    return load_kube_config({.kubeconfig = kubeconfig,
+                             .env = [this](const char* name) { return env_[name]; },
+                             .service_account_dir = dir_,
+                             .reader = ConfigReader::person});
+  }
+  std::string persons_error_of(const std::string& cluster, const std::string& user) {
+    const auto loaded = load_for_person(config(cluster, user));
+    return loaded ? "loaded" : describe(loaded.error());
   }
   std::string error_of(const std::string& cluster, const std::string& user) {
     const auto loaded = load(config(cluster, user));
@@ -219,6 +220,93 @@ TEST_F(KubeConfigFile, a_pod_without_its_files_says_which) {
   EXPECT_THAT(describe(load().error()), HasSubstr("/token: is empty"));
   std::filesystem::remove(dir_ / "ca.crt");
   EXPECT_THAT(describe(load().error()), HasSubstr("/ca.crt: can't be read"));
+}
+
+TEST_F(KubeConfigFile, a_person_may_have_what_a_program_may_not) {
+  const auto loaded = load_for_person(
+      config("server: 'https://[fd00::1]:6443', insecure-skip-tls-verify: true, proxy-url: "
+             "'http://p:3128'",
+             "username: me, password: 's:cret', as: boss, as-uid: '7', as-groups: [a, b], "
+             "as-user-extra: {scopes: [x, y]}"));
+  ASSERT_TRUE(loaded) << describe(loaded.error());
+  EXPECT_EQ(loaded->server, "https://[fd00::1]:6443");
+  EXPECT_TRUE(loaded->insecure_skip_tls_verify);
+  EXPECT_EQ(loaded->proxy_url, "http://p:3128");
+  EXPECT_EQ(loaded->username, "me");
+  EXPECT_EQ(loaded->password, "s:cret");
+  EXPECT_EQ(loaded->impersonation, (Impersonation{.user = "boss",
+                                                  .uid = "7",
+                                                  .groups = {"a", "b"},
+                                                  .extra = {{"scopes", "x"}, {"scopes", "y"}}}));
+  EXPECT_FALSE(loaded->exec);
+}
+
+TEST_F(KubeConfigFile, an_exec_plug_in_is_read_with_all_its_fields) {
+  const auto loaded = load_for_person(config(
+      server_ + ", extensions: [{name: client.authentication.k8s.io/exec, extension: {a: 1}}]",
+      "exec: {apiVersion: client.authentication.k8s.io/v1, command: bin/login, args: [a, '1'], "
+      "env: [{name: A, value: b}], installHint: get it, interactiveMode: Never, "
+      "provideClusterInfo: true}"));
+  ASSERT_TRUE(loaded) << describe(loaded.error());
+  EXPECT_EQ(loaded->exec,
+            (ExecPlugIn{.api_version = "client.authentication.k8s.io/v1",
+                        .command = (dir_ / "bin/login").string(),
+                        .args = {"a", "1"},
+                        .env = {{"A", "b"}},
+                        .install_hint = "get it",
+                        .interactive = ExecPlugIn::Interactive::never,
+                        .provide_cluster_info = true,
+                        .field = (dir_ / "config").string() + ": users[u].user.exec"}));
+  EXPECT_THAT(loaded->exec_config_yaml, HasSubstr("a"));
+  const std::string exec =
+      "exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: login}";
+  EXPECT_EQ(load_for_person(config(server_, exec))->exec->command, "login") << "looked for in PATH";
+  EXPECT_FALSE(load_for_person(config(server_, "token: t, " + exec))->exec)
+      << "as with kubectl, a token wins";
+}
+
+TEST_F(KubeConfigFile, each_field_that_is_wrong_for_a_person_is_named) {
+  const std::string v1 = "apiVersion: client.authentication.k8s.io/v1";
+  struct Row {
+    std::string cluster, user, expected;
+  };
+  const std::vector<Row> table = {
+      {"", "", "clusters[c].cluster.server: is \"\"; it must be scheme://host:port"},
+      {"server: 'ftp://x:1'", "", "cluster.server: is \"ftp://x:1\"; it must begin with https://"},
+      {"server: 'https://fd00::1:6443'", "", "an IPv6 address stands in brackets"},
+      {server_ + ", insecure-skip-tls-verify: true, certificate-authority: ca.crt", "",
+       "insecure-skip-tls-verify: is true, while there is a certificate-authority"},
+      {server_ + ", proxy-url: 'gopher://p:1'", "",
+       "proxy-url: is \"gopher://p:1\"; its scheme must be http, https or socks5"},
+      {server_, "auth-provider: {name: gcp}", "user.auth-provider: is not supported, neither by"},
+      {server_, "token: t, username: me", "user.username: is given beside a token"},
+      {server_, "as-groups: [a]", "user.as: is missing, while there are as-groups"},
+      {server_, "as: me, as-groups: a", "user.as-groups: is no list"},
+      {server_, "as: \"a\\nb\"", "user.as: holds control characters"},
+      {server_, "exec: {command: x}", "user.exec.apiVersion: is \"\"; it must be client"},
+      {server_, "exec: {command: x, apiVersion: client.authentication.k8s.io/v1alpha1}",
+       "exec.apiVersion: is \"client.authentication.k8s.io/v1alpha1\"; it must be"},
+      {server_, "exec: {" + v1 + ", interactiveMode: Never}", "user.exec.command: is missing"},
+      {server_, "exec: {" + v1 + ", command: x}",
+       "user.exec.interactiveMode: is \"\"; it must be Never, IfAvailable or Always"},
+      {server_, "exec: {" + v1 + ", command: x, interactiveMode: Never, env: [{value: x}]}",
+       "exec.env[0].name: is \"\"; it must name a variable"},
+      {server_, "exec: {" + v1 + ", command: x, interactiveMode: Never, args: [[1]]}",
+       "exec.args[0]: is no text"}};
+  for (const Row& row : table) {
+    EXPECT_THAT(persons_error_of(row.cluster, row.user), HasSubstr(row.expected))
+        << row.cluster << " " << row.user;
+  }
+}
+
+TEST_F(KubeConfigFile, a_persons_own_file_comes_before_the_pods) {
+  std::filesystem::create_directories(dir_ / ".kube");
+  std::filesystem::rename(config(server_, "token: abc"), dir_ / ".kube" / "config");
+  write("token", "secret");
+  env_["HOME"] = dir_;
+  env_["KUBERNETES_SERVICE_HOST"] = "10.96.0.1";
+  EXPECT_EQ(load()->server, "https://10.96.0.1:443");
+  EXPECT_EQ(load_for_person()->server, "https://10.0.0.1:6443");
 }
 
 TEST_F(KubeConfigFile, a_token_is_read_again_after_a_minute_and_outlives_its_file) {

@@ -13,6 +13,7 @@
 #include "operator/loop/lease.h"
 #include "tests/kube/client_loop.h"
 #include "tests/kube/real_server.h"
+#include "tests/kube/rest_fixture.h"
 
 namespace tj {
 namespace {
@@ -43,9 +44,22 @@ json pod(const std::string& name, const std::string& suite) {
       {"spec", {{"restartPolicy", "Never"}, {"containers", {{{"name", "main"}, {"image", "x"}}}}}}};
 }
 
-class RealServer : public testing::Test {
+class RealServer : public testing::TestWithParam<Client> {
  protected:
-  RealServer() : api_(config_of(server().kubeconfig()), loop_.post()) {}
+  RealServer() : client_(make_client(GetParam(), loop_, config_of(server().kubeconfig()))) {}
+
+  /// Each test, and each client, begins with an empty namespace.
+  void TearDown() override {
+    for (const Resource resource : {Resource::pods, Resource::leases}) {
+      const auto removed = loop_.ask(api_, {.verb = Verb::remove,
+                                            .resource = resource,
+                                            .ns = "default",
+                                            .body = R"({"kind":"DeleteOptions","apiVersion":"v1",)"
+                                                    R"("gracePeriodSeconds":0})",
+                                            .deadline = seconds(60)});
+      EXPECT_TRUE(removed) << describe(removed.error());
+    }
+  }
 
   Result<std::string> create(const std::string& name, const std::string& suite) {
     return loop_.ask(api_, {.verb = Verb::create,
@@ -103,10 +117,11 @@ class RealServer : public testing::Test {
   }
 
   ClientLoop loop_;
-  RestKubeApi api_;
+  std::unique_ptr<KubeApi> client_;
+  KubeApi& api_ = *client_;
 };
 
-TEST_F(RealServer, create_get_and_delete_with_a_uid_precondition) {
+TEST_P(RealServer, create_get_and_delete_with_a_uid_precondition) {
   const auto created = create("plain", "crud");
   ASSERT_TRUE(created) << describe(created.error());
   const std::string uid = uid_of(created);
@@ -121,7 +136,7 @@ TEST_F(RealServer, create_get_and_delete_with_a_uid_precondition) {
   EXPECT_EQ(code_of(remove("plain", uid)), Code::not_found);
 }
 
-TEST_F(RealServer, an_object_it_rejects_is_invalid_with_the_field) {
+TEST_P(RealServer, an_object_it_rejects_is_invalid_with_the_field) {
   json bad = pod("bad", "crud");
   bad["spec"]["containers"][0].erase("name");
   const auto answer = loop_.ask(
@@ -132,7 +147,7 @@ TEST_F(RealServer, an_object_it_rejects_is_invalid_with_the_field) {
   EXPECT_THAT(answer.error().subject, HasSubstr("POST https://127.0.0.1:"));
 }
 
-TEST_F(RealServer, the_status_is_merge_patched_against_a_version) {
+TEST_P(RealServer, the_status_is_merge_patched_against_a_version) {
   const auto created = create("patched", "crud");
   ASSERT_TRUE(created);
   const std::string version = json::parse(*created)["metadata"]["resourceVersion"];
@@ -177,7 +192,7 @@ struct Candidate {
   bool leads() const { return lease.leads(now.steady); }
 };
 
-TEST_F(RealServer, a_lease_makes_one_of_two_candidates_the_leader) {
+TEST_P(RealServer, a_lease_makes_one_of_two_candidates_the_leader) {
   const auto ask = [this](Request request) { return loop_.ask(api_, std::move(request)); };
   Candidate a{LeaderLease({"default", "election", "a"}), ask};
   Candidate b{LeaderLease({"default", "election", "b"}), ask};
@@ -217,7 +232,7 @@ TEST_F(RealServer, a_lease_makes_one_of_two_candidates_the_leader) {
             Code::conflict);
 }
 
-TEST_F(RealServer, a_list_is_selected_by_a_field) {
+TEST_P(RealServer, a_list_is_selected_by_a_field) {
   ASSERT_TRUE(create("selected", "fields"));
   ASSERT_TRUE(create("left-out", "fields"));
   const auto list = [this](const std::string& selector) {
@@ -232,27 +247,27 @@ TEST_F(RealServer, a_list_is_selected_by_a_field) {
   EXPECT_EQ(code_of(list("spec.hostname=x")), Code::forbidden) << "a 400";
 }
 
-TEST_F(RealServer, nodes_and_network_policies_have_their_own_paths) {
+TEST_P(RealServer, nodes_and_network_policies_have_their_own_paths) {
   for (const Resource resource : {Resource::nodes, Resource::network_policies}) {
     const auto answer = loop_.ask(api_, {.verb = Verb::list, .resource = resource});
     EXPECT_TRUE(answer) << describe(answer.error());
   }
 }
 
-TEST_F(RealServer, a_user_without_rights_is_forbidden_with_the_reason) {
+TEST_P(RealServer, a_user_without_rights_is_forbidden_with_the_reason) {
   if (server().nobody_kubeconfig().empty()) GTEST_SKIP() << "TJ_TEST_KUBECONFIG: no second user";
-  RestKubeApi nobody(config_of(server().nobody_kubeconfig()), loop_.post());
-  const auto answer = loop_.ask(nobody, {.verb = Verb::list, .resource = Resource::pods});
+  const auto nobody = make_client(GetParam(), loop_, config_of(server().nobody_kubeconfig()));
+  const auto answer = loop_.ask(*nobody, {.verb = Verb::list, .resource = Resource::pods});
   ASSERT_EQ(code_of(answer), Code::forbidden);
   EXPECT_THAT(answer.error().message, HasSubstr("User \"nobody\" cannot list resource \"pods\""));
 }
 
-TEST_F(RealServer, credentials_it_does_not_know_are_forbidden) {
+TEST_P(RealServer, credentials_it_does_not_know_are_forbidden) {
   KubeConfig config = config_of(server().kubeconfig());
   config.client_certificate_pem = config.client_key_pem = "";
   config.token = "no-such-token";
-  RestKubeApi stranger(config, loop_.post());
-  const auto answer = loop_.ask(stranger, {.verb = Verb::list, .resource = Resource::pods});
+  const auto stranger = make_client(GetParam(), loop_, config);
+  const auto answer = loop_.ask(*stranger, {.verb = Verb::list, .resource = Resource::pods});
   ASSERT_EQ(code_of(answer), Code::forbidden);
   EXPECT_THAT(answer.error().message, HasSubstr("HTTP 401: Unauthorized"));
 }
@@ -260,7 +275,7 @@ TEST_F(RealServer, credentials_it_does_not_know_are_forbidden) {
 /// Lists and watches through the Watcher as the operator's driver does; keeps the names it knows.
 class Follower {
  public:
-  Follower(RestKubeApi& api, std::string selector) : api_(api), selector_(std::move(selector)) {}
+  Follower(KubeApi& api, std::string selector) : api_(api), selector_(std::move(selector)) {}
   void start() { take(watcher_.start()); }
   std::set<std::string> names;
   int pages = 0;
@@ -308,12 +323,12 @@ class Follower {
     return json::parse(object)["metadata"]["name"];
   }
 
-  RestKubeApi& api_;
+  KubeApi& api_;
   std::string selector_;
   std::unique_ptr<WatchStream> stream_;
 };
 
-TEST_F(RealServer, a_thousand_pods_are_created_listed_by_pages_and_followed) {
+TEST_P(RealServer, a_thousand_pods_are_created_listed_by_pages_and_followed) {
   const int count = 1'000;
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_EQ(create_many("many-", count, "many"), 0);
@@ -337,7 +352,7 @@ TEST_F(RealServer, a_thousand_pods_are_created_listed_by_pages_and_followed) {
   EXPECT_FALSE(follower.names.contains("another-suite"));
 }
 
-TEST_F(RealServer, a_quiet_watch_is_told_the_newest_version_by_a_bookmark) {
+TEST_P(RealServer, a_quiet_watch_is_told_the_newest_version_by_a_bookmark) {
   const auto list =
       loop_.ask(api_, {.verb = Verb::list, .resource = Resource::pods, .ns = "default"});
   ASSERT_TRUE(list) << describe(list.error());
@@ -361,7 +376,7 @@ TEST_F(RealServer, a_quiet_watch_is_told_the_newest_version_by_a_bookmark) {
             std::stoll(json::parse(*created)["metadata"]["resourceVersion"].get<std::string>()));
 }
 
-TEST_F(RealServer, a_version_that_was_compacted_away_is_gone) {
+TEST_P(RealServer, a_version_that_was_compacted_away_is_gone) {
   if (server().nobody_kubeconfig().empty()) GTEST_SKIP() << "TJ_TEST_KUBECONFIG: no way to etcd";
   const auto created = create("compacted", "gone");
   ASSERT_TRUE(created) << describe(created.error());
@@ -378,6 +393,9 @@ TEST_F(RealServer, a_version_that_was_compacted_away_is_gone) {
       log.lines.empty() ? watcher.on_watch_end(*log.end) : watcher.on_line(log.lines[0]);
   EXPECT_EQ(step.relist_reason, "gone") << (log.lines.empty() ? "no line" : log.lines[0]);
 }
+
+INSTANTIATE_TEST_SUITE_P(Clients, RealServer,
+                         testing::Values(Client::of_operator, Client::of_person), client_name);
 
 }  // namespace
 }  // namespace tj

@@ -20,17 +20,9 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-Request get_pod() {
-  return {.verb = Verb::get,
-          .resource = Resource::pods,
-          .ns = "ns",
-          .name = "p",
-          .deadline = seconds(20)};
-}
-
 using RestClient = RestFixture;
 
-TEST_F(RestClient, an_answer_comes_with_its_body_and_the_connection_is_kept) {
+TEST_P(RestClient, an_answer_comes_with_its_body_and_the_connection_is_kept) {
   serve([](const std::string&) { return reply(200, R"({"kind":"Pod"})"); });
   connect();
   for (int i = 0; i < 5; ++i) {
@@ -41,10 +33,10 @@ TEST_F(RestClient, an_answer_comes_with_its_body_and_the_connection_is_kept) {
   EXPECT_EQ(server_->connections(), 1);
   EXPECT_THAT(server_->requests().front(),
               AllOf(HasSubstr("GET /api/v1/namespaces/ns/pods/p HTTP/1.1\r\n"),
-                    HasSubstr("Authorization:Bearer t0\r\n"), HasSubstr("Host: 127.0.0.1:")));
+                    has_header("Authorization", "Bearer t0\r\n"), HasSubstr("Host: 127.0.0.1:")));
 }
 
-TEST_F(RestClient, connections_are_kept_after_errors_too) {
+TEST_P(RestClient, connections_are_kept_after_errors_too) {
   serve(
       [](const std::string&) { return reply(404, status_body(404, "pods \\\"p\\\" not found")); });
   connect();
@@ -57,7 +49,7 @@ TEST_F(RestClient, connections_are_kept_after_errors_too) {
   EXPECT_EQ(server_->connections(), 1);
 }
 
-TEST_F(RestClient, a_server_that_never_answers_meets_the_deadline) {
+TEST_P(RestClient, a_server_that_never_answers_meets_the_deadline) {
   serve([](const std::string&) { return Reply{.pieces = {}, .after = After::hang}; });
   connect();
   Request request = get_pod();
@@ -68,7 +60,7 @@ TEST_F(RestClient, a_server_that_never_answers_meets_the_deadline) {
               AllOf(HasSubstr(server_->url()), HasSubstr("no answer within 200 ms")));
 }
 
-TEST_F(RestClient, a_server_that_accepts_no_handshake_meets_the_deadline) {
+TEST_P(RestClient, a_server_that_accepts_no_handshake_meets_the_deadline) {
   boost::asio::io_context io;
   boost::asio::ip::tcp::acceptor silent(
       io, {boost::asio::ip::make_address("127.0.0.1"), 0});  // connects, and that is all
@@ -78,7 +70,7 @@ TEST_F(RestClient, a_server_that_accepts_no_handshake_meets_the_deadline) {
   EXPECT_EQ(error_of(request).code, Code::timeout);
 }
 
-TEST_F(RestClient, a_slow_drip_meets_the_deadline_of_the_whole_request) {
+TEST_P(RestClient, a_slow_drip_meets_the_deadline_of_the_whole_request) {
   serve([](const std::string&) {
     Reply drip{.pieces = {chunked_head()}, .between = milliseconds(20), .after = After::hang};
     for (int i = 0; i < 500; ++i) drip.pieces.push_back(chunk("x"));
@@ -92,7 +84,7 @@ TEST_F(RestClient, a_slow_drip_meets_the_deadline_of_the_whole_request) {
   EXPECT_THAT(error.message, HasSubstr("bytes of the answer within 300 ms"));
 }
 
-TEST_F(RestClient, a_refused_connection_is_named) {
+TEST_P(RestClient, a_refused_connection_is_named) {
   boost::asio::io_context io;
   boost::asio::ip::tcp::acceptor taken(io, {boost::asio::ip::make_address("127.0.0.1"), 0});
   const std::string url = "https://127.0.0.1:" + std::to_string(taken.local_endpoint().port());
@@ -103,7 +95,7 @@ TEST_F(RestClient, a_refused_connection_is_named) {
   EXPECT_THAT(describe(error), AllOf(HasSubstr(url), HasSubstr("connection refused")));
 }
 
-TEST_F(RestClient, an_authority_that_is_not_ours_is_refused) {
+TEST_P(RestClient, an_authority_that_is_not_ours_is_refused) {
   const TestCa other("other-ca");
   serve([](const std::string&) { return reply(200, "{}"); });
   KubeConfig config = config_for(server_->url());
@@ -116,7 +108,7 @@ TEST_F(RestClient, an_authority_that_is_not_ours_is_refused) {
   EXPECT_THAT(server_->requests(), SizeIs(0)) << "the token must not reach a stranger";
 }
 
-TEST_F(RestClient, an_expired_certificate_is_refused_with_its_dates) {
+TEST_P(RestClient, an_expired_certificate_is_refused_with_its_dates) {
   serve([](const std::string&) { return reply(200, "{}"); },
         {.valid_from_seconds = -7200, .valid_to_seconds = -3600});
   connect();
@@ -124,7 +116,7 @@ TEST_F(RestClient, an_expired_certificate_is_refused_with_its_dates) {
               AllOf(HasSubstr(server_->url()), HasSubstr("certificate has expired (valid from")));
 }
 
-TEST_F(RestClient, a_certificate_for_another_host_is_refused_with_its_names) {
+TEST_P(RestClient, a_certificate_for_another_host_is_refused_with_its_names) {
   serve([](const std::string&) { return reply(200, "{}"); },
         {.names = "DNS:elsewhere,IP:10.0.0.1"});
   connect();
@@ -133,7 +125,7 @@ TEST_F(RestClient, a_certificate_for_another_host_is_refused_with_its_names) {
                     HasSubstr("not for 127.0.0.1")));
 }
 
-TEST_F(RestClient, tls_server_name_is_what_the_certificate_must_be_for) {
+TEST_P(RestClient, tls_server_name_is_what_the_certificate_must_be_for) {
   serve([](const std::string&) { return reply(200, "{}"); }, {.names = "DNS:elsewhere"});
   KubeConfig config = config_for(server_->url());
   config.tls_server_name = "elsewhere";
@@ -142,7 +134,7 @@ TEST_F(RestClient, tls_server_name_is_what_the_certificate_must_be_for) {
   EXPECT_TRUE(answer) << describe(answer.error());
 }
 
-TEST_F(RestClient, a_server_without_tls_is_named) {
+TEST_P(RestClient, a_server_without_tls_is_named) {
   boost::asio::io_context io;
   boost::asio::ip::tcp::acceptor plain(io, {boost::asio::ip::make_address("127.0.0.1"), 0});
   std::jthread serve_once([&] {
@@ -157,13 +149,13 @@ TEST_F(RestClient, a_server_without_tls_is_named) {
   EXPECT_THAT(error_of(get_pod()).message, HasSubstr("TLS: "));
 }
 
-TEST_F(RestClient, a_name_that_does_not_resolve_is_named) {
+TEST_P(RestClient, a_name_that_does_not_resolve_is_named) {
   connect(config_for("https://no-such-host.invalid:1"));
   EXPECT_THAT(describe(error_of(get_pod())),
               AllOf(HasSubstr("no-such-host.invalid"), HasSubstr("can't be resolved")));
 }
 
-TEST_F(RestClient, statuses_become_codes) {
+TEST_P(RestClient, statuses_become_codes) {
   const std::vector<std::pair<int, Code>> table = {
       {400, Code::forbidden},   {401, Code::forbidden},   {403, Code::forbidden},
       {404, Code::not_found},   {409, Code::conflict},    {410, Code::gone},
@@ -181,7 +173,7 @@ TEST_F(RestClient, statuses_become_codes) {
   }
 }
 
-TEST_F(RestClient, only_the_servers_own_validation_is_final) {
+TEST_P(RestClient, only_the_servers_own_validation_is_final) {
   struct Row {
     const char* what;
     Code code;
@@ -218,7 +210,7 @@ TEST_F(RestClient, only_the_servers_own_validation_is_final) {
   }
 }
 
-TEST_F(RestClient, a_proxys_refusal_is_no_verdict_and_any_bytes_are_text) {
+TEST_P(RestClient, a_proxys_refusal_is_no_verdict_and_any_bytes_are_text) {
   int status = 413;
   serve([&](const std::string&) {
     return reply(status, "r\xe9sum\xe9 " + std::string(500, '\xff'));
@@ -234,13 +226,13 @@ TEST_F(RestClient, a_proxys_refusal_is_no_verdict_and_any_bytes_are_text) {
   }
 }
 
-TEST_F(RestClient, an_answer_that_is_no_status_keeps_its_number_and_text) {
+TEST_P(RestClient, an_answer_that_is_no_status_keeps_its_number_and_text) {
   serve([](const std::string&) { return reply(502, "<html>bad gateway</html>"); });
   connect();
   EXPECT_EQ(error_of(get_pod()).message, "HTTP 502: <html>bad gateway</html>");
 }
 
-TEST_F(RestClient, a_404_that_is_not_the_api_servers_says_nothing_of_the_object) {
+TEST_P(RestClient, a_404_that_is_not_the_api_servers_says_nothing_of_the_object) {
   serve([](const std::string&) { return reply(404, "404 page not found"); });
   connect();
   const Error error = error_of(get_pod());
@@ -248,7 +240,7 @@ TEST_F(RestClient, a_404_that_is_not_the_api_servers_says_nothing_of_the_object)
   EXPECT_EQ(error.message, "HTTP 404: 404 page not found");
 }
 
-TEST_F(RestClient, retry_after_is_read_from_header_and_body) {
+TEST_P(RestClient, retry_after_is_read_from_header_and_body) {
   std::string headers = "Retry-After: 7\r\n";
   std::string body = status_body(429, "slow down");
   serve([&](const std::string&) { return reply(429, body, headers); });
@@ -264,7 +256,7 @@ TEST_F(RestClient, retry_after_is_read_from_header_and_body) {
   EXPECT_EQ(error_of(get_pod()).retry_after, std::nullopt);
 }
 
-TEST_F(RestClient, a_body_beyond_the_bound_is_refused_however_it_is_sent) {
+TEST_P(RestClient, a_body_beyond_the_bound_is_refused_however_it_is_sent) {
   const std::string large(300'000, 'x');
   bool chunked = false;
   serve([&](const std::string&) {
@@ -282,7 +274,7 @@ TEST_F(RestClient, a_body_beyond_the_bound_is_refused_however_it_is_sent) {
   }
 }
 
-TEST_F(RestClient, an_answer_cut_short_is_an_error) {
+TEST_P(RestClient, an_answer_cut_short_is_an_error) {
   serve([](const std::string&) {
     return Reply{.pieces = {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"},
                  .after = After::close};
@@ -293,7 +285,7 @@ TEST_F(RestClient, an_answer_cut_short_is_an_error) {
   EXPECT_THAT(describe(error), AllOf(HasSubstr(server_->url()), HasSubstr("the connection broke")));
 }
 
-TEST_F(RestClient, a_rotated_token_is_used_after_a_401_at_once) {
+TEST_P(RestClient, a_rotated_token_is_used_after_a_401_at_once) {
   const auto file =
       std::filesystem::temp_directory_path() / ("tj_token_" + std::to_string(getpid()));
   const auto write = [&](const std::string& token) { std::ofstream(file) << token << "\n"; };
@@ -314,7 +306,7 @@ TEST_F(RestClient, a_rotated_token_is_used_after_a_401_at_once) {
   EXPECT_TRUE(loop_.ask(*api_, get_pod())) << "a token we have outlives its file";
 }
 
-TEST_F(RestClient, a_401_without_a_new_token_is_not_repeated) {
+TEST_P(RestClient, a_401_without_a_new_token_is_not_repeated) {
   serve([](const std::string&) { return reply(401, status_body(401, "Unauthorized")); });
   connect();
   const Error error = error_of(get_pod());
@@ -323,7 +315,7 @@ TEST_F(RestClient, a_401_without_a_new_token_is_not_repeated) {
   EXPECT_THAT(server_->requests(), SizeIs(1));
 }
 
-TEST_F(RestClient, a_token_file_that_is_missing_is_named) {
+TEST_P(RestClient, a_token_file_that_is_missing_is_named) {
   serve([](const std::string&) { return reply(200, "{}"); });
   KubeConfig config = config_for(server_->url());
   config.token_file = "/nonexistent/token";
@@ -333,14 +325,14 @@ TEST_F(RestClient, a_token_file_that_is_missing_is_named) {
   EXPECT_THAT(error.message, HasSubstr("/nonexistent/token: can't be read"));
 }
 
-TEST_F(RestClient, a_config_that_can_not_be_used_fails_each_request) {
+TEST_P(RestClient, a_config_that_can_not_be_used_fails_each_request) {
   connect({.server = "https://127.0.0.1:1", .ca_pem = "no certificate", .ca_source = "ca.crt"});
   const Error error = error_of(get_pod());
   EXPECT_EQ(error.code, Code::unavailable) << "invalid would mean the object";
   EXPECT_EQ(error.message, "ca.crt: holds no PEM certificate");
 }
 
-TEST_F(RestClient, writes_carry_method_type_and_body) {
+TEST_P(RestClient, writes_carry_method_type_and_body) {
   serve([](const std::string&) { return reply(201, "{}"); });
   connect();
   using enum Verb;
@@ -359,19 +351,19 @@ TEST_F(RestClient, writes_carry_method_type_and_body) {
       {.verb = replace, .resource = Resource::leases, .ns = "n", .name = "l", .body = "{4}"}));
   const auto requests = server_->requests();
   EXPECT_THAT(requests[0], AllOf(HasSubstr("POST /api/v1/namespaces/n/pods HTTP"),
-                                 HasSubstr("Content-Type:application/json"), HasSubstr("{1}")));
+                                 has_header("Content-Type", "application/json"), HasSubstr("{1}")));
   EXPECT_THAT(
       requests[1],
       AllOf(HasSubstr("PATCH /apis/kubebrain.io/v1/namespaces/n/trainingjobs/j/status HTTP"),
-            HasSubstr("Content-Type:application/merge-patch+json"), HasSubstr("{2}")));
+            has_header("Content-Type", "application/merge-patch+json"), HasSubstr("{2}")));
   EXPECT_THAT(requests[2],
               AllOf(HasSubstr("DELETE /api/v1/namespaces/n/services/s HTTP"), HasSubstr("{3}")));
   EXPECT_THAT(requests[3],
               AllOf(HasSubstr("PUT /apis/coordination.k8s.io/v1/namespaces/n/leases/l HTTP"),
-                    HasSubstr("Content-Type:application/json"), HasSubstr("{4}")));
+                    has_header("Content-Type", "application/json"), HasSubstr("{4}")));
 }
 
-TEST_F(RestClient, lists_and_watches_carry_encoded_parameters) {
+TEST_P(RestClient, lists_and_watches_carry_encoded_parameters) {
   serve([](const std::string&) { return reply(200, "{}"); });
   connect();
   ASSERT_TRUE(loop_.ask(*api_, {.verb = Verb::list,
@@ -405,7 +397,7 @@ TEST_F(RestClient, lists_and_watches_carry_encoded_parameters) {
                         "allowWatchBookmarks=true&resourceVersion=7&timeoutSeconds=30 HTTP"));
 }
 
-TEST_F(RestClient, each_finished_request_is_observed_before_its_callback) {
+TEST_P(RestClient, each_finished_request_is_observed_before_its_callback) {
   serve([](const std::string&) { return reply(404, status_body(404, "no")); });
   std::vector<std::string> codes;
   connect({.observe = [&](const RequestObservation& seen) {
@@ -417,7 +409,7 @@ TEST_F(RestClient, each_finished_request_is_observed_before_its_callback) {
   EXPECT_THAT(codes, testing::ElementsAre("get pods 404"));
 }
 
-TEST_F(RestClient, no_callback_starts_after_the_client_is_gone) {
+TEST_P(RestClient, no_callback_starts_after_the_client_is_gone) {
   serve([](const std::string&) { return Reply{.pieces = {}, .after = After::hang}; });
   connect();
   bool called = false;
@@ -426,6 +418,9 @@ TEST_F(RestClient, no_callback_starts_after_the_client_is_gone) {
   api_.reset();
   EXPECT_FALSE(loop_.run_until([&] { return called; }, milliseconds(100)));
 }
+
+INSTANTIATE_TEST_SUITE_P(Clients, RestClient,
+                         testing::Values(Client::of_operator, Client::of_person), client_name);
 
 /// The last handler of exit() that runs, after all that OpenSSL may have registered.
 void end_as_openssl_is() { ::_exit(X509_STORE_new() == nullptr ? 1 : 0); }

@@ -37,7 +37,7 @@ class RestWatch : public RestFixture {
   std::unique_ptr<WatchStream> stream_;
 };
 
-TEST_F(RestWatch, lines_come_whole_however_they_are_cut) {
+TEST_P(RestWatch, lines_come_whole_however_they_are_cut) {
   serve([](const std::string&) {
     return Reply{.pieces = {chunked_head(), chunk("{\"a\""), chunk(":1}\n{\"b\":2}\n\n{"),
                             chunk("\"c\":3}\r\n"), chunk("")},
@@ -49,7 +49,7 @@ TEST_F(RestWatch, lines_come_whole_however_they_are_cut) {
   EXPECT_THAT(log_.lines, ElementsAre("{\"a\":1}", "{\"b\":2}", "{\"c\":3}"));
 }
 
-TEST_F(RestWatch, many_lines_keep_their_order) {
+TEST_P(RestWatch, many_lines_keep_their_order) {
   serve([](const std::string&) {
     Reply answer{.pieces = {chunked_head()}};
     for (int i = 0; i < 200; ++i) {
@@ -67,7 +67,7 @@ TEST_F(RestWatch, many_lines_keep_their_order) {
   for (std::size_t i = 0; i < log_.lines.size(); ++i) ASSERT_EQ(log_.lines[i], std::to_string(i));
 }
 
-TEST_F(RestWatch, a_stream_that_is_cut_is_an_error) {
+TEST_P(RestWatch, a_stream_that_is_cut_is_an_error) {
   serve([](const std::string&) {
     return Reply{.pieces = {chunked_head(), chunk("{\"a\":1}\n")}, .after = After::close};
   });
@@ -77,7 +77,7 @@ TEST_F(RestWatch, a_stream_that_is_cut_is_an_error) {
                                 HasSubstr("the connection broke")));
 }
 
-TEST_F(RestWatch, a_stream_that_ends_within_a_line_is_an_error) {
+TEST_P(RestWatch, a_stream_that_ends_within_a_line_is_an_error) {
   serve([](const std::string&) {
     return Reply{.pieces = {chunked_head(), chunk("{\"a\":1}\n{\"b\""), chunk("")}};
   });
@@ -87,7 +87,7 @@ TEST_F(RestWatch, a_stream_that_ends_within_a_line_is_an_error) {
   EXPECT_THAT(log_.lines, ElementsAre("{\"a\":1}"));
 }
 
-TEST_F(RestWatch, an_http_status_ends_it_with_its_code) {
+TEST_P(RestWatch, an_http_status_ends_it_with_its_code) {
   for (const auto& [status, text] :
        {std::pair(410, "gone: "), std::pair(403, "forbidden: "), std::pair(500, "unavailable: ")}) {
     serve(
@@ -99,7 +99,7 @@ TEST_F(RestWatch, an_http_status_ends_it_with_its_code) {
   }
 }
 
-TEST_F(RestWatch, a_silent_stream_is_dead) {
+TEST_P(RestWatch, a_silent_stream_is_dead) {
   serve([](const std::string&) {
     return Reply{.pieces = {chunked_head(), chunk("{\"a\":1}\n")}, .after = After::hang};
   });
@@ -109,14 +109,14 @@ TEST_F(RestWatch, a_silent_stream_is_dead) {
   EXPECT_THAT(log_.lines, SizeIs(1));
 }
 
-TEST_F(RestWatch, a_server_that_never_answers_is_dead_too) {
+TEST_P(RestWatch, a_server_that_never_answers_is_dead_too) {
   serve([](const std::string&) { return Reply{.pieces = {}, .after = After::hang}; });
   connect({.watch_idle_max = milliseconds(200)});
   watch();
   EXPECT_THAT(end_text(), HasSubstr("silent for 200 ms"));
 }
 
-TEST_F(RestWatch, bytes_keep_a_stream_alive) {
+TEST_P(RestWatch, bytes_keep_a_stream_alive) {
   serve([](const std::string&) {
     Reply answer{.pieces = {chunked_head()}, .between = milliseconds(40)};
     for (int i = 0; i < 20; ++i) answer.pieces.push_back(chunk("{}\n"));
@@ -129,7 +129,7 @@ TEST_F(RestWatch, bytes_keep_a_stream_alive) {
   EXPECT_THAT(log_.lines, SizeIs(20));
 }
 
-TEST_F(RestWatch, a_line_beyond_the_bound_ends_it) {
+TEST_P(RestWatch, a_line_beyond_the_bound_ends_it) {
   serve([](const std::string&) {
     return Reply{.pieces = {chunked_head(), chunk(std::string(3'000, 'x'))}, .after = After::hang};
   });
@@ -138,13 +138,13 @@ TEST_F(RestWatch, a_line_beyond_the_bound_ends_it) {
   EXPECT_THAT(end_text(), HasSubstr("an event is longer than 2000 bytes"));
 }
 
-TEST_F(RestWatch, a_refused_connection_ends_it) {
+TEST_P(RestWatch, a_refused_connection_ends_it) {
   connect(config_for("https://127.0.0.1:1"));
   watch();
   EXPECT_THAT(end_text(), AllOf(HasSubstr("127.0.0.1:1"), HasSubstr("connection refused")));
 }
 
-TEST_F(RestWatch, a_rotated_token_is_used_after_a_401) {
+TEST_P(RestWatch, a_rotated_token_is_used_after_a_401) {
   const std::string file = testing::TempDir() + "tj_watch_token_" + std::to_string(getpid());
   const auto write = [&](const std::string& token) { std::ofstream(file) << token; };
   write("old");
@@ -163,7 +163,7 @@ TEST_F(RestWatch, a_rotated_token_is_used_after_a_401) {
   std::remove(file.c_str());
 }
 
-TEST_F(RestWatch, no_callback_starts_after_its_destruction) {
+TEST_P(RestWatch, no_callback_starts_after_its_destruction) {
   serve([](const std::string&) {
     Reply answer{.pieces = {chunked_head()}, .between = milliseconds(1), .after = After::hang};
     for (int i = 0; i < 2'000; ++i) answer.pieces.push_back(chunk("{}\n{}\n{}\n"));
@@ -178,7 +178,7 @@ TEST_F(RestWatch, no_callback_starts_after_its_destruction) {
       loop_.run_until([&] { return log_.lines.size() > seen || log_.end; }, milliseconds(100)));
 }
 
-TEST_F(RestWatch, a_stream_may_be_destroyed_by_its_own_line) {
+TEST_P(RestWatch, a_stream_may_be_destroyed_by_its_own_line) {
   serve([](const std::string&) {
     return Reply{.pieces = {chunked_head(), chunk("1\n2\n3\n")}, .after = After::hang};
   });
@@ -196,7 +196,7 @@ TEST_F(RestWatch, a_stream_may_be_destroyed_by_its_own_line) {
   EXPECT_FALSE(loop_.run_until([&] { return lines.size() > 1 || end_seen; }, milliseconds(100)));
 }
 
-TEST_F(RestWatch, a_stream_may_outlive_its_client) {
+TEST_P(RestWatch, a_stream_may_outlive_its_client) {
   serve([](const std::string&) {
     return Reply{.pieces = {chunked_head(), chunk("1\n")}, .after = After::hang};
   });
@@ -207,6 +207,9 @@ TEST_F(RestWatch, a_stream_may_outlive_its_client) {
   EXPECT_FALSE(loop_.run_until([&] { return log_.end.has_value(); }, milliseconds(100)));
   stream_.reset();
 }
+
+INSTANTIATE_TEST_SUITE_P(Clients, RestWatch,
+                         testing::Values(Client::of_operator, Client::of_person), client_name);
 
 }  // namespace
 }  // namespace tj

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/plan/reason.h"
 #include "tests/loop/world.h"
 
 namespace tj {
@@ -50,6 +51,26 @@ TEST(Metrics, tell_restarts_and_starts_from_the_statuses_that_were_written) {
   EXPECT_THAT(text, HasSubstr("trainingjob_restarts_total{cause=\"NodeLost\"} 0"));
   EXPECT_THAT(text, HasSubstr("trainingjob_restart_seconds_count 1"));
   EXPECT_THAT(text, HasSubstr("trainingjob_restart_seconds_sum 30"));
+}
+
+TEST(Metrics, tell_what_ended_a_job_that_failed) {
+  Metrics metrics;
+  JobStatus running{.phase = Phase::running, .attempt = 2};
+  running.first_failure = FirstFailure{.attempt = 1, .cause = FailureCause::oom_killed};
+  JobStatus hung = running;
+  hung.phase = Phase::failed;
+  hung.reason = reason::kRestartsExhausted;
+  hung.first_failure = FirstFailure{.attempt = 2, .cause = FailureCause::hung};
+  metrics.count_status(running, hung);
+  metrics.count_status(hung, hung);
+  JobStatus late = running;  // what failed before was mended by a restart
+  late.phase = Phase::failed;
+  late.reason = reason::kDeadlineExceeded;
+  metrics.count_status(running, late);
+  const std::string text = metrics.text();
+  EXPECT_THAT(text, HasSubstr("trainingjob_failures_total{cause=\"Hung\"} 1"));
+  EXPECT_THAT(text, HasSubstr("trainingjob_failures_total{cause=\"DeadlineExceeded\"} 1"));
+  EXPECT_THAT(text, HasSubstr("trainingjob_failures_total{cause=\"OOMKilled\"} 0"));
 }
 
 TEST(Metrics, count_the_pods_that_do_not_end) {

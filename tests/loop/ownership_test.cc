@@ -306,5 +306,28 @@ TEST(Ownership, a_terminating_pod_keeps_its_rank_until_it_has_gone) {
   EXPECT_EQ(world.requests("create pods"), 2);
 }
 
+TEST(Ownership, a_worker_whose_end_and_deletion_come_at_once_is_told_by_its_end) {
+  World world;
+  world.set_kubelet(Kubelet::starts_pods);
+  world.start_controller();
+  world.create_job("a", 2);
+  ASSERT_TRUE(world.pass_until([&] { return world.phase("a") == "Running"; }));
+  world.end_pod("a-worker-1", 7);
+  const json at_once{{"gracePeriodSeconds", 0}};
+  ASSERT_TRUE(world.objects().remove(Resource::pods, {"default", "a-worker-1"}, at_once).ok());
+  world.settle();
+  const json failure = world.job("a")["status"]["firstFailure"];
+  EXPECT_EQ(failure["exitCode"], 7) << failure;
+  EXPECT_EQ(failure["cause"], "ExitCode") << failure;
+  const auto runs_again = [&] {
+    return world.phase("a") == "Running" && world.job("a")["status"]["attempt"] == 1;
+  };
+  ASSERT_TRUE(world.pass_until(runs_again));
+  ASSERT_TRUE(world.objects().remove(Resource::pods, {"default", "a-worker-1"}, at_once).ok());
+  world.settle();
+  EXPECT_EQ(world.job("a")["status"]["firstFailure"]["cause"], "PodDeleted")
+      << "an end of the attempt before is not told again";
+}
+
 }  // namespace
 }  // namespace tj

@@ -128,6 +128,7 @@ void World::node_heartbeat(const std::string& name) {
 
 void World::silence_node(const std::string& name) {
   silent_nodes_.insert(name);
+  kubelet_rests_at_.reset();
   set_node_ready(name, "Unknown");
 }
 
@@ -183,7 +184,11 @@ void World::settle() {
       if (std::exchange(restart_is_due_, false)) restart_controller();
     }
     loop_.restart();
-    kubelet_step();
+    if (kubelet_rests_at_ != objects().version()) {
+      const auto version = objects().version();
+      kubelet_step();
+      if (objects().version() == version) kubelet_rests_at_ = version;
+    }
   } while (objects().version() != version_before);
 }
 

@@ -2,10 +2,12 @@
 // what it is told, time that is turned by hand. Nothing sleeps.
 #pragma once
 #include <boost/asio/io_context.hpp>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -89,8 +91,14 @@ class World {
                   nlohmann::json spec = nlohmann::json::object(),
                   const std::string& ns = "default");
   /// Pods that are asked to go stay, for as long as this is so.
-  void keep_terminating_pods(bool keep) { keeps_terminating_pods_ = keep; }
-  void set_kubelet(Kubelet kubelet) { kubelet_ = kubelet; }
+  void keep_terminating_pods(bool keep) {
+    keeps_terminating_pods_ = keep;
+    kubelet_rests_at_.reset();
+  }
+  void set_kubelet(Kubelet kubelet) {
+    kubelet_ = kubelet;
+    kubelet_rests_at_.reset();
+  }
   void add_node(const std::string& name);
   /// What its kubelet does every few minutes when nothing has changed.
   void node_heartbeat(const std::string& name);
@@ -140,6 +148,7 @@ class World {
   std::map<const void*, Sleeper> sleepers_;
   ControllerOptions options_;
   Kubelet kubelet_ = Kubelet::idle;
+  std::optional<std::uint64_t> kubelet_rests_at_;  // of this version it has nothing to change
   std::set<std::string> silent_nodes_;
   int heartbeats_ = 0;
   std::chrono::seconds cluster_skew_{0};

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "contract/outcome.h"
+
 namespace tj {
 namespace {
 
@@ -77,6 +79,58 @@ TEST(FirstFailure, a_worker_that_ended_with_0_because_its_pod_was_stopped_is_one
   pod.reason.clear();
   pod.conditions = {{"DisruptionTarget", "PreemptionByScheduler", ""}};
   EXPECT_EQ(judge(running({pod})).first_failure->cause, FailureCause::disrupted);
+}
+
+/// Of two workers the second one, which was drained and ended with this code, is deleted already.
+Observed running_without_the_drained(int exit_code) {
+  Pod drained = ended(exit_code, PodPhase::failed);
+  drained.node = "n1";
+  drained.conditions = {{"DisruptionTarget", "EvictionByEvictionAPI", "evicted"}};
+  Observed world = running({Pod{.phase = PodPhase::running}, drained});
+  world.departed = {world.pods.back()};
+  world.pods.pop_back();
+  return world;
+}
+
+TEST(FirstFailure, a_worker_that_is_deleted_by_the_time_it_is_looked_at_is_told_by_its_end) {
+  const JobStatus status = judge(running_without_the_drained(143));
+  EXPECT_EQ(status.first_failure->cause, FailureCause::disrupted);
+  EXPECT_EQ(status.first_failure->rank, 1);
+  EXPECT_EQ(status.first_failure->node, "n1");
+  EXPECT_EQ(status.first_failure->reason, "EvictionByEvictionAPI");
+  const Observed world = running_without_the_drained(exit_code::kBadConfig);
+  EXPECT_EQ(judge(world).phase, Phase::failed) << "what the program says for certain goes first";
+}
+
+TEST(FirstFailure, a_worker_that_has_departed_in_another_attempt_tells_nothing) {
+  Observed world = running_without_the_drained(143);
+  world.departed[0].attempt = 1;
+  EXPECT_EQ(judge(world).first_failure->cause, FailureCause::pod_deleted);
+}
+
+TEST(Departed, are_workers_of_the_attempt_that_runs_that_have_ended_badly_or_must_leave) {
+  const Observed world = running_without_the_drained(143);
+  const TrainingJob& job = world.job;
+  const Pod& drained = world.departed[0];
+  EXPECT_TRUE(has_departed(job, drained));
+  const auto with = [&](auto change) {
+    auto changed = std::pair(job, drained);
+    change(changed.first, changed.second);
+    return has_departed(changed.first, changed.second);
+  };
+  EXPECT_TRUE(with([](auto&, Pod& pod) { pod.exit.reset(), pod.phase = PodPhase::running; }))
+      << "the node controller deletes it without an end";
+  EXPECT_TRUE(with([](auto&, Pod& pod) { pod.conditions.clear(); }));
+  EXPECT_FALSE(with([](auto&, Pod& pod) {
+    pod.conditions.clear();
+    pod.exit.reset();
+    pod.phase = PodPhase::running;
+  }));
+  EXPECT_FALSE(with([](auto& of, Pod&) { of.status.phase = Phase::restarting; }));
+  EXPECT_FALSE(with([](auto&, Pod& pod) { pod.attempt = 1; }));
+  EXPECT_FALSE(with([](auto&, Pod& pod) { pod.worker_index = 2; }));
+  EXPECT_FALSE(with([](auto&, Pod& pod) { pod.meta.name = "j-worker-0"; }));
+  EXPECT_FALSE(with([](auto&, Pod& pod) { pod.meta.controller_uid = "another"; }));
 }
 
 }  // namespace

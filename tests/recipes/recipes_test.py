@@ -13,6 +13,7 @@ import tempfile
 import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from support import unittests  # noqa: E402
 from support.places import BUILD, ROOT  # noqa: E402
 
 RECIPES = ROOT / "manifests/examples/recipes"
@@ -117,10 +118,7 @@ def main(arguments):
     PYTHON_FOLDER = arguments[0]
     loader, this = unittest.defaultTestLoader, sys.modules["__main__"]
     suite = loader.loadTestsFromNames(arguments[1:], this) if arguments[1:] else loader.loadTestsFromModule(this)
-    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
-    broken = len(result.failures) + len(result.errors)
-    print(f"{result.testsRun - broken} passed, {broken} failed, 0 skipped")
-    return 1 if broken or not result.testsRun else 0
+    return unittests.tell(suite)
 
 
 if __name__ == "__main__":

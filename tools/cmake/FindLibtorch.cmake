@@ -29,5 +29,5 @@ if(Libtorch_FOUND AND NOT TARGET Libtorch::Libtorch)
   target_compile_options(Libtorch::Libtorch INTERFACE -ffile-prefix-map=${Libtorch_ROOT}/=)
   target_link_libraries(Libtorch::Libtorch INTERFACE ${Libtorch_CPU} ${Libtorch_C10} gomp)
   # libtorch_cpu names CUDA symbols that a CPU program never calls.
-  target_link_options(Libtorch::Libtorch INTERFACE -Wl,--allow-shlib-undefined -Wl,-rpath,${Libtorch_ROOT}/lib)
+  target_link_options(Libtorch::Libtorch INTERFACE -Wl,--allow-shlib-undefined)
 endif()

@@ -65,6 +65,16 @@ function(tj_program name)
   target_link_libraries(${name} PRIVATE tj_flags ${arg_LINK})
 endfunction()
 
+# A program that goes to machines without our libraries' packages: it needs none but the C and C++ libraries, and what Debian
+# has no archive of. --as-needed leaves out what a target links for others.
+function(tj_standalone program)
+  set_target_properties(${program} PROPERTIES RULE_LAUNCH_LINK ${CMAKE_SOURCE_DIR}/tools/cmake/link_static)
+  target_link_options(${program} PRIVATE -Wl,--as-needed)
+endfunction()
+
+# Where the trainer's programs, plug-ins and libraries lie once installed: in one folder, so that they find each other there.
+set(tj_trainer_folder lib/trainingjob)
+
 # Tests are compiled more often than they are run: this halves it. _FORTIFY_SOURCE is for code that is optimised.
 set(tj_test_options -O0 -g1 -U_FORTIFY_SOURCE)
 
@@ -80,10 +90,11 @@ function(tj_tell_places)
   endforeach()
 endfunction()
 
-# tj_test(NAME SOURCES... LINK targets... [LABELS ...] [HEADERS_FROM target]): one gtest binary, one CTest entry for each
-# of its tests. Its precompiled header is that of all tests, or of `target`.
+# tj_test(NAME SOURCES... LINK targets... [LABELS ...] [HEADERS_FROM target] [PARTS n]): one gtest binary, one CTest entry
+# for each of its tests. With PARTS it has n entries, NAME.0 and so on, which share its tests out: a process that loads torch
+# has used a quarter of a second before its first test. Its precompiled header is that of all tests, or of `target`.
 function(tj_test name)
-  cmake_parse_arguments(arg "" "HEADERS_FROM" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "HEADERS_FROM;PARTS" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE tj_flags GTest::gtest_main GTest::gmock ${arg_LINK})
   target_link_options(${name} PRIVATE ${tj_fast_linker})
@@ -96,5 +107,25 @@ function(tj_test name)
   if(NOT arg_LABELS)
     set(arg_LABELS unit)  # an empty one would be lost, and take TIMEOUT's name with it
   endif()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 240)
+  if(NOT arg_PARTS)
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 240)
+    return()
+  endif()
+  math(EXPR last "${arg_PARTS} - 1")
+  foreach(part RANGE ${last})
+    add_test(NAME ${name}.${part} COMMAND ${name})
+    set_tests_properties(${name}.${part} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600 COST 50
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_PARTS};GTEST_SHARD_INDEX=${part}")
+  endforeach()
+endfunction()
+
+# A trainer whose engine has a workload of a test's own: `trainer` takes the engine that lies beside it.
+function(tj_test_engine name)
+  tj_program(${name} SOURCES ${ARGN} LINK tj_workloads)
+  target_precompile_headers(${name} REUSE_FROM tj_trainer_torch)
+  target_compile_options(${name} PRIVATE -g1)
+  set_target_properties(${name} PROPERTIES OUTPUT_NAME trainer-engine ENABLE_EXPORTS ON)
+  add_custom_command(TARGET ${name} POST_BUILD
+    COMMAND ${CMAKE_COMMAND} -E copy_if_different $<TARGET_FILE:trainer> $<TARGET_FILE_DIR:${name}>)
+  add_dependencies(${name} trainer)
 endfunction()

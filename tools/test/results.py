@@ -6,14 +6,16 @@ import xml.etree.ElementTree as ElementTree
 CLOSING_LINE = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\b")
 SKIP_LINE = re.compile(r"^\s*(?:SKIP|skip|skipped):?\s+(.+)$")
 FAIL_LINE = re.compile(r"^\s*(?:FAIL|not ok)\b:?\s*(.+)$")
-LAST_LINE_CHARS_MAX = 300
-GTEST_REASON = re.compile(r": Skipped\n(.*?)\n(?:\n|\[)", re.DOTALL)
+REASON_CHARS_MAX = 300
+GTEST_SKIPPED = re.compile(r": Skipped\n(.*?)\n(?:\n|\[)", re.DOTALL)
+GTEST_FAILED = re.compile(r": Failure\n(.*?)\n(?:\n|\[)", re.DOTALL)
+GTEST_CASE = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?:, where .*)? \(\d+ ms\)$", re.MULTILINE)
 
 
 @dataclasses.dataclass
 class Counted:
     passed: int = 0
-    failed: list = dataclasses.field(default_factory=list)  # names
+    failed: list = dataclasses.field(default_factory=list)  # "name: reason"
     skipped: list = dataclasses.field(default_factory=list)  # "name: reason"
 
 
@@ -41,26 +43,53 @@ def not_run(name, needed):
     return Row(name, Spent(), Counted(skipped=[f"{name}: not run because {needed} failed"]), usable=False)
 
 
+def last_line(text, nothing="it printed nothing"):
+    """What a failing program printed last is the cause."""
+    return next((line.strip()[-REASON_CHARS_MAX:] for line in reversed(text.splitlines()) if line.strip()), nothing)
+
+
 def skip_reason(output):
     """What GTEST_SKIP was told; of another program its last line."""
-    told = GTEST_REASON.search(output)
-    if told:
-        return told.group(1).strip()
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return lines[-1] if lines else "no reason given"
+    told = GTEST_SKIPPED.search(output)
+    return told.group(1).strip() if told else last_line(output, "no reason given")
+
+
+def failure_reason(output):
+    """The first failed expectation; of another program its last line."""
+    told = GTEST_FAILED.search(output)
+    return " ".join(told.group(1).split())[:REASON_CHARS_MAX] if told else last_line(output)
+
+
+def of_gtest(output, counted):
+    """Adds what each of a program's tests came to; says whether one of them failed."""
+    before = 0
+    failed = len(counted.failed)
+    for ended in GTEST_CASE.finditer(output):
+        verdict, name = ended.groups()
+        if verdict == "OK":
+            counted.passed += 1
+        elif verdict == "FAILED":
+            counted.failed.append(f"{name}: {failure_reason(output[before:ended.end()])}")
+        else:
+            counted.skipped.append(f"{name}: {skip_reason(output[before:ended.end()])}")
+        before = ended.end()
+    return len(counted.failed) > failed
 
 
 def of_junit(text):
-    """CTest writes status run, fail, notrun or disabled for each test."""
+    """CTest writes status run, fail, notrun or disabled for each program. One of several tests (PARTS in tj_targets.cmake)
+    says in its output what each came to."""
     counted = Counted()
     for case in ElementTree.fromstring(text).iter("testcase"):
         name, status = case.get("name"), case.get("status")
-        skipped = case.find("skipped")
+        output, skipped = case.findtext("system-out") or "", case.find("skipped")
+        tests = len(GTEST_CASE.findall(output))
+        told = of_gtest(output, counted) if tests > 1 else False
         if status == "fail" or case.find("failure") is not None:
-            counted.failed.append(name)
-        elif skipped is not None or status in ("notrun", "disabled"):
-            counted.skipped.append(f"{name}: {skip_reason(case.findtext('system-out') or '')}")
-        else:
+            counted.failed += [] if told else [f"{name}: {failure_reason(output)}"]
+        elif tests <= 1 and (skipped is not None or status in ("notrun", "disabled")):
+            counted.skipped.append(f"{name}: {skip_reason(output)}")
+        elif tests <= 1:
             counted.passed += 1
     return counted
 
@@ -77,11 +106,6 @@ def of_script(log):
     names = [found.group(1) for found in map(FAIL_LINE.match, lines) if found][:failed]
     names += ["see the log"] * (failed - len(names))
     return Counted(passed, names, reasons)
-
-
-def last_line(log):
-    """What a failing program printed last is the cause."""
-    return next((line.strip()[-LAST_LINE_CHARS_MAX:] for line in reversed(log.splitlines()) if line.strip()), "it printed nothing")
 
 
 def of_stage(stage, log, junit_path, exit_code):

@@ -1,7 +1,6 @@
 """Which stages may start now. Pure: reads its arguments, starts nothing.
 
-Each lane takes its stages one at a time, in the order of stages.py, past those whose needs are still under way. A
-stage that must be alone starts when nothing else runs and nothing else could."""
+Each lane takes its stages one at a time, in the order of stages.py, past those whose needs are still under way."""
 
 
 def _settled(stage, rows, selected):
@@ -16,17 +15,13 @@ def missing(stage, rows):
 
 def may_start(selected, running, rows):
     """The stages to start now. `running`: stages, `rows`: what has ended, by name."""
-    if any(stage.alone for stage in running):
-        return []
     names = {stage.name for stage in selected}
     begun = {stage.name for stage in running} | set(rows)
     ready = [stage for stage in selected if stage.name not in begun and _settled(stage, rows, names)]
     lanes = {stage.lane for stage in running}
     chosen = []
     for stage in ready:
-        if not stage.alone and stage.lane not in lanes:
+        if stage.lane not in lanes:
             lanes.add(stage.lane)
             chosen.append(stage)
-    if not chosen and not running:
-        chosen = [stage for stage in ready if stage.alone][:1]
     return chosen

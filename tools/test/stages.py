@@ -1,9 +1,9 @@
 """What `make test` runs. A command runs in the root of the checkout, under bash -euo pipefail.
 
 Stages of one lane run one after another, in this order; lanes run beside each other (schedule.py). The lane `build` keeps
-both cores busy; most stages on a cluster (`cluster`) or on an API server alone (`plane`) wait for something. What measures
-speed runs alone. A lane has no priority: the clusters' programs are compiled first because the longest stages wait for them,
-and `nice` would not tell two sessions apart.
+both cores busy; most stages on a cluster (`cluster`) or on an API server alone (`plane`) wait for something. A little of each
+benchmark runs beside them: it shows that the benchmark works, and its figures are no one's. A lane has no priority: the clusters'
+programs are compiled first because the longest stages wait for them, and `nice` would not tell two sessions apart.
 """
 import dataclasses
 
@@ -17,7 +17,6 @@ class Stage:
     counts: str = ""  # "ctest": a JUnit file, "script": the closing line "N passed, N failed"; "": no tests
     lane: str = "build"
     after: tuple = ()  # not needed, but in its way
-    alone: bool = False  # nothing runs beside it
     warm_seconds: int = 60  # its budget (budget.py) where the caches have what it makes
     cold_seconds: int = 0  # and where it makes anything; 0: the same
 
@@ -27,7 +26,8 @@ def build(preset, targets=""):
 
 
 def ctest(preset, select=""):
-    return f"ctest --preset {preset} --output-junit {{junit}} {select}".rstrip()
+    # What a passing program printed is kept whole: results.py counts the tests in it.
+    return f"ctest --preset {preset} --output-junit {{junit}} --test-output-size-passed 1048576 {select}".rstrip()
 
 
 WAITING = '--parallel "$(($(nproc) + 2))"'  # half of these tests' time is waiting
@@ -54,12 +54,16 @@ STAGES = [
           ("packages",), "ctest", warm_seconds=240, cold_seconds=720),
     Stage("fuzz", "what reads others' bytes, fuzzed for a minute", build("asan", "--target fuzzers") + " && tests/fuzz/run --short",
           ("packages",), "script", warm_seconds=240, cold_seconds=900),
-    Stage("docs", "documents against the programs", "tests/docs/run", ("build",), "script", "scripts", warm_seconds=300,
-          cold_seconds=420),
+    Stage("docs", "documents against the programs", "tests/docs/run", ("build",), "script", "scripts", warm_seconds=480,
+          cold_seconds=600),
     Stage("interop", "the trainer against PyTorch's own Python", "tests/interop/run", ("build", "python-torch"), "script", "scripts",
           warm_seconds=300),
     Stage("recipes", "the recipes, with the packages of PyPI", "tests/recipes/run", ("build", "python-torch"), "script", "scripts",
-          warm_seconds=300, cold_seconds=420),
+          warm_seconds=420, cold_seconds=540),
+    Stage("lerobot", "data sets by LeRobot's own Python, and prompts", "tests/lerobot/run", ("build", "python-torch"), "script", "scripts",
+          cold_seconds=300, warm_seconds=180),
+    Stage("arm", "a drawn arm that a small pi0 learns to move", "tests/arm/run", ("build", "python-torch"), "script", "scripts",
+          cold_seconds=360, warm_seconds=240),
     Stage("events", "the trainer's event files, read by TensorBoard", "tests/interop/events.py", ("build",), "script", "scripts",
           cold_seconds=300),
 
@@ -67,27 +71,39 @@ STAGES = [
           ("build", "python-torch"), "script", warm_seconds=240),
 
     Stage("chart", "the chart and what is rendered from it", "tests/chart/run", ("cluster",), "script", "cluster"),
-    Stage("crd", "the resource's rules on a real API server", "tests/crd/run", ("cluster",), "script", "cluster",
+    Stage("chart-server", "the chart, its rights and its alerts on a real API server", "tests/chart/on_server", ("build", "cluster"),
+          "script", "plane", warm_seconds=180),
+    Stage("crd", "the resource's rules on a real API server", "tests/crd/run", ("build", "cluster"), "script", "cluster",
           warm_seconds=120),
     Stage("apiserver", "the client on a real API server", ctest("dev", "--label-regex apiserver"), ("build", "cluster"), "ctest",
           "cluster", warm_seconds=120),
+    Stage("page", "the page of tj ui in a headless Chromium, and over an API server", "tests/page/run", ("build", "cluster"),
+          "script", "plane", warm_seconds=180, cold_seconds=360),
     Stage("images", "the images, of the programs built already", "tools/images", ("build",), lane="cluster", warm_seconds=240,
           cold_seconds=900),
+    Stage("packages-made", "make install, tarballs, Debian packages and images, used on a bare Debian", "tests/packages/run", ("images",),
+          "script", "scripts", warm_seconds=360, cold_seconds=480),
     Stage("faults", "the operator, killed and cut off, on a real API server", "tests/faults/run", ("build", "cluster"), "script",
           "plane", warm_seconds=240),
+    Stage("launchers", "tj slurm on a real SLURM, and the forms by hand", "tests/launchers/run", ("build",), "script", "scripts",
+          warm_seconds=180, cold_seconds=240),
     Stage("soak", "30 jobs come and go; the operator may not grow", "tests/soak/run --short", ("build", "cluster"), "script",
           "plane", warm_seconds=300),
     Stage("e2e", "images, chart and jobs on a two-node Kubernetes", "tests/e2e/run", ("images", "cluster"), "script", "cluster",
-          warm_seconds=1200, cold_seconds=1500),
+          warm_seconds=1500, cold_seconds=1800),
     Stage("apiserver-asan", "the client on a real API server, under ASan", ctest("asan", "--label-regex apiserver"),
           ("asan", "cluster"), "ctest", "cluster", warm_seconds=120),
 
     Stage("bench", "the benchmark of the operator, a tenth of it", "tests/bench/operator/run --small", ("build", "cluster"),
-          "script", alone=True, warm_seconds=180),
+          "script", "plane", warm_seconds=180),
     Stage("bench-trainer", "the benchmark of the trainer, a little of it", "tests/bench/trainer/run --small",
-          ("build", "python-torch"), "script", alone=True, warm_seconds=240),
+          ("build", "python-torch"), "script", "scripts", warm_seconds=480),
+    Stage("bench-logs", "the benchmark of tj logs, a little of it", "tests/bench/logs/run --small", ("build",), "script",
+          "scripts", warm_seconds=120),
     Stage("bench-tokenizer", "the benchmark of the tokenizer, a little of it", "tests/bench/tokenizer/run --small",
-          ("build", "python-torch"), "script", alone=True),
+          ("build", "python-torch"), "script", "scripts"),
+    Stage("bench-lerobot", "the benchmark of robots' data, a little of it", "tests/bench/lerobot/run --small",
+          ("build", "python-torch"), "script", "scripts"),
     Stage("bench-slow-network", "the benchmark of a slow network, a little of it", "tests/bench/slow_network/run --small",
-          ("build", "python-torch"), "script", alone=True, warm_seconds=120),
+          ("build", "python-torch"), "script", "scripts", warm_seconds=120),
 ]

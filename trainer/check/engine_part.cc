@@ -99,6 +99,7 @@ int measure_and_print(const Joined& joined, const Accelerator& accelerator, cons
   LinkFacts facts;
   facts.ranks_per_worker = env.local_world_size;
   facts.workers = gather_facts(communicator, env, mine);
+  settle_meeting(facts.workers);
   measure_links(communicator, accelerator, facts);
   std::string report;
   if (env.rank == 0) report = report_json(facts).dump();

@@ -49,8 +49,9 @@ struct LinkFacts {
   std::vector<RankFacts> ranks;  // the first kPingedMax of them, without rank 0
   std::vector<PairFacts> pairs;  // neighbours
   std::int64_t all_reduce_bytes = 0;
-  double all_reduce_s = 0;  // 0: nothing was measured
-  std::string transport;    // "Gloo", "NCCL"
+  double all_reduce_s = 0;       // 0: nothing was measured
+  double all_reduce_core_s = 0;  // the same, of all cores of one process
+  std::string transport;         // "Gloo", "NCCL"
 
   int world_size() const { return static_cast<int>(workers.size()) * ranks_per_worker; }
   /// Bytes that each rank sends, and receives, in a second of the all-reduce.
@@ -63,6 +64,10 @@ inline constexpr int kPingedMax = 256;
 inline constexpr double kClockWarnS = 2;
 /// As long as leases, heartbeats and short-lived tokens last: they end before they begin.
 inline constexpr double kClockFatalS = 30;
+
+/// The ranks have met: what a worker lacked for that when it looked, a name in DNS that was not
+/// there yet or a port, is there now.
+void settle_meeting(std::vector<WorkerFacts>& workers);
 
 std::vector<Finding> judge_versions(const LinkFacts& facts);
 std::vector<Finding> judge_clocks(const LinkFacts& facts);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <limits>
 
 #include "trainer/comm/agreement.h"
@@ -28,6 +29,12 @@ double since(steady_clock::time_point begun) {
 
 double wall_seconds() {
   return std::chrono::duration<double>(system_clock::now().time_since_epoch()).count();
+}
+
+double process_core_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 class Measurement {
@@ -71,11 +78,13 @@ class Measurement {
     const auto bytes = std::max(
         kProbeBytes,
         static_cast<std::int64_t>(share * static_cast<double>(kGradientBucketBytes)) / 4 * 4);
+    const double core_s = process_core_seconds();
     std::vector<double> seconds{agreed(timed_all_reduce(bytes))};
     const int repeats =
         std::clamp(static_cast<int>(kRepeatSeconds / seconds.front()), 1, kRepeatsMax);
     for (int repeat = 1; repeat < repeats; ++repeat)
       seconds.push_back(agreed(timed_all_reduce(bytes)));
+    facts_.all_reduce_core_s = (process_core_seconds() - core_s) / repeats;
     std::ranges::sort(seconds);
     facts_.all_reduce_bytes = bytes;
     facts_.all_reduce_s = seconds[seconds.size() / 2];

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <string>
 #include <vector>
+
+#include "trainer/values/glob.h"
 
 namespace tj::trainer {
 namespace {
@@ -261,20 +262,6 @@ bool contains(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-/// Levenshtein's distance.
-std::size_t distance(std::string_view left, std::string_view right) {
-  std::vector<std::size_t> row(right.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= left.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= right.size(); ++j) {
-      const std::size_t replaced = diagonal + (left[i - 1] == right[j - 1] ? 0 : 1);
-      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, replaced}));
-    }
-  }
-  return row.back();
-}
-
 }  // namespace
 
 bool is_collective_variable(std::string_view name) {
@@ -300,7 +287,7 @@ std::string_view nearest_name(std::string_view name) {
        {std::span<const std::string_view>(kNcclNames),
         std::span<const std::string_view>(kTorchNames)}) {
     for (const std::string_view candidate : names) {
-      const std::size_t away = distance(name, candidate);
+      const std::size_t away = glob_distance(name, candidate);
       if (away >= least) continue;
       least = away;
       nearest = candidate;

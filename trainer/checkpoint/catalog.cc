@@ -132,6 +132,20 @@ Result<TensorCatalog> TensorCatalog::open_file(const fs::path& file) {
   return catalog;
 }
 
+Result<TensorCatalog> TensorCatalog::open_named(const fs::path& path) {
+  std::error_code unreadable;
+  if (!fs::is_directory(path, unreadable)) {
+    if (fs::exists(path, unreadable)) return open_file(path);
+    return wrong(path.string(),
+                 "does not exist; it must be a folder with model.safetensors, or a .safetensors "
+                 "file");
+  }
+  const bool has_weights = fs::exists(path / group_file_name("model", 0, 1), unreadable) ||
+                           fs::exists(path / index_name("model"), unreadable);
+  if (has_weights) return open(path, "model");
+  return wrong(path.string(), "holds neither model.safetensors nor model.safetensors.index.json");
+}
+
 const StoredTensor* TensorCatalog::find(const std::string& name) const {
   const auto found = tensors_.find(name);
   return found == tensors_.end() ? nullptr : &found->second;

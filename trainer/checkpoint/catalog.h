@@ -33,6 +33,9 @@ class TensorCatalog {
   static Result<TensorCatalog> open(const std::filesystem::path& folder, const std::string& stem);
   /// One file of any name.
   static Result<TensorCatalog> open_file(const std::filesystem::path& file);
+  /// Of what a user names: a folder that has the group "model", or one file. Fails as these, and
+  /// where nothing is there.
+  static Result<TensorCatalog> open_named(const std::filesystem::path& path);
 
   const StoredTensor* find(const std::string& name) const;
   /// Ordered by name.

@@ -1,19 +1,18 @@
 #include "trainer/checkpoint/export.h"
 
-#include <unistd.h>
-
 #include <string>
 #include <utility>
 
 #include "trainer/checkpoint/catalog.h"
+#include "trainer/checkpoint/draft_file.h"
 #include "trainer/checkpoint/file_plan.h"
+#include "trainer/checkpoint/source_checkpoint.h"
 #include "trainer/checkpoint/torch_archive.h"
 
 namespace tj::trainer {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kManifestBytesMax = 1 << 20;
 constexpr const char* kNoAverages =
     "has no averages of the weights; trainer train --ema makes them, --weights raw takes the "
     "weights themselves";
@@ -31,51 +30,6 @@ struct Source {
   TensorCatalog model;
   std::optional<TensorCatalog> averages;
 };
-
-bool is_of_group(const std::string& file, const std::string& stem) {
-  return file.starts_with(stem + ".") || file.starts_with(stem + "-");
-}
-
-Result<void> verify_group(const fs::path& folder, const Manifest& manifest,
-                          const std::string& stem) {
-  for (const auto& [name, digest] : manifest.files) {
-    if (!is_of_group(name, stem)) continue;
-    if (const auto verified = verify_file(folder / name, digest); !verified)
-      return in_folder(folder, verified.error());
-  }
-  return {};
-}
-
-Result<Manifest> manifest_of(const fs::path& folder) {
-  const auto text = read_small_file(folder / kManifestFile, kManifestBytesMax);
-  if (!text) return in_folder(folder, text.error());
-  auto manifest = manifest_from(*text);
-  if (!manifest) return in_folder(folder, manifest.error());
-  return manifest;
-}
-
-/// A folder with a manifest.
-Result<FoundCheckpoint> checkpoint_in(const fs::path& folder, ExportedWeights weights) {
-  auto manifest = manifest_of(folder);
-  if (!manifest) return manifest.error();
-  if (const auto verified = verify_group(folder, *manifest, kModelStem); !verified)
-    return verified.error();
-  if (weights == ExportedWeights::ema)
-    if (const auto verified = verify_group(folder, *manifest, kEmaStem); !verified)
-      return verified.error();
-  return FoundCheckpoint{.folder = folder, .manifest = std::move(*manifest)};
-}
-
-/// Of a folder of checkpoints the newest one that is whole.
-Result<FoundCheckpoint> newest_in(const fs::path& out, std::vector<DamagedCheckpoint>& damaged) {
-  auto search = newest_usable_checkpoint(out);
-  if (!search.found) {
-    return wrong(out, "has no checkpoint that can be used: " +
-                          (search.damaged.empty() ? "" : describe(search.damaged.front())));
-  }
-  damaged = std::move(search.damaged);
-  return std::move(*search.found);
-}
 
 bool has_group(const fs::path& folder, const std::string& stem) {
   std::error_code unreadable;
@@ -110,15 +64,15 @@ Result<Source> open_source(const ExportOrder& order, ExportEnd& end) {
   std::error_code unreadable;
   if (!fs::exists(order.from, unreadable)) return wrong(order.from, "is not there");
   if (!fs::is_directory(order.from, unreadable)) return open_file(order.from, order.weights);
-  const bool is_checkpoint = fs::exists(order.from / kManifestFile, unreadable);
-  if (!is_checkpoint && checkpoint_names(order.from).empty())
-    return open_folder(order.from, order.weights);
-  const auto found =
-      is_checkpoint ? checkpoint_in(order.from, order.weights) : newest_in(order.from, end.damaged);
-  if (!found) return found.error();
-  end.source = found->folder;
-  end.step = found->manifest.step;
-  return open_folder(found->folder, order.weights);
+  if (!has_checkpoint(order.from)) return open_folder(order.from, order.weights);
+  GroupStems stems{kModelStem};
+  if (order.weights == ExportedWeights::ema) stems.insert(kEmaStem);
+  auto source = source_checkpoint(order.from, stems);
+  if (!source) return source.error();
+  end.source = source->checkpoint.folder;
+  end.step = source->checkpoint.manifest.step;
+  end.damaged = std::move(source->damaged);
+  return open_folder(end.source, order.weights);
 }
 
 /// `stored` with the name and the shape of the model's tensor.
@@ -150,37 +104,6 @@ Result<std::vector<TensorParts>> tensors_of(const Source& source) {
   }
   return tensors;
 }
-
-/// A file beside the one it becomes; it goes with the object unless it got its name.
-class DraftFile {
- public:
-  explicit DraftFile(const fs::path& target)
-      : target_(target),
-        folder_(target.has_parent_path() ? target.parent_path() : fs::path(".")),
-        path_(folder_ /
-              ("." + target.filename().string() + ".draft-" + std::to_string(::getpid()))) {}
-  ~DraftFile() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove(path_, ignored);
-  }
-  DraftFile(const DraftFile&) = delete;
-  DraftFile& operator=(const DraftFile&) = delete;
-
-  const fs::path& path() const { return path_; }
-  Result<void> commit() {
-    std::error_code failure;
-    fs::rename(path_, target_, failure);
-    if (failure)
-      return Error{.code = Code::unavailable,
-                   .message = "can't get its name: " + failure.message(),
-                   .subject = target_.string()};
-    path_.clear();
-    return sync_folder(folder_);
-  }
-
- private:
-  fs::path target_, folder_, path_;
-};
 
 bool is_safetensors_name(const fs::path& path) { return path.extension() == ".safetensors"; }
 

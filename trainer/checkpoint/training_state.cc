@@ -29,12 +29,26 @@ at::Tensor floats_at(std::byte* bytes, const ElementRange& part) {
                           {part.size()}, torch::kFloat32);
 }
 
-/// Of a tensor in parts: the writer receives, the others send.
+/// Ranks from `first` on that have all of a tensor in parts together.
+struct CopyRanks {
+  int first = 0;
+  int count = 0;
+  bool has(int rank) const { return first <= rank && rank < first + count; }
+};
+
+/// The copy that `rank` has a part of.
+CopyRanks copy_with(int rank, const NamedTensor& named) {
+  const int count = named.ranks_of_a_copy.value_or(static_cast<int>(named.parts.size()));
+  return {.first = rank / count * count, .count = count};
+}
+
+/// Of a tensor in parts: the writer receives, the others of its copy send.
 StateTensor in_parts(const NamedTensor& named, Communicator& communicator, DeviceToHost* copies) {
   const auto own = named.tensor.defined() ? named.tensor.detach() : torch::empty({0});
-  const auto gather = [own, parts = named.parts, &communicator,
+  const auto copy = copy_with(communicator.rank(), named);
+  const auto gather = [own, parts = named.parts, copy, &communicator,
                        copies](std::span<std::byte> bytes) {
-    for (int rank = 0; rank < communicator.world_size(); ++rank) {
+    for (int rank = copy.first; copy.has(rank); ++rank) {
       const auto& part = parts[static_cast<std::size_t>(rank)];
       if (part.size() == 0) continue;
       auto place = floats_at(bytes.data(), part);
@@ -45,12 +59,18 @@ StateTensor in_parts(const NamedTensor& named, Communicator& communicator, Devic
       }
     }
   };
-  const auto send = [own, &communicator](int writer) {
+  const auto send = [own, copy, &communicator](int writer) {
     auto none = torch::empty({0});
-    if (own.numel() > 0) communicator.exchange(own, none, writer);
+    if (copy.has(writer) && own.numel() > 0) communicator.exchange(own, none, writer);
   };
   return {.name = named.name, .shape = named.shape, .copy_to = gather, .send_to = send};
 }
+
+/// On this rank, by what a GPU needs.
+struct Copying {
+  int own_rank = 0;
+  DeviceToHost* copies = nullptr;
+};
 
 std::function<void(std::span<std::byte>)> copy_of(const at::Tensor& tensor, DeviceToHost* copies) {
   return [source = tensor.detach(), copies](std::span<std::byte> bytes) {
@@ -58,17 +78,18 @@ std::function<void(std::span<std::byte>)> copy_of(const at::Tensor& tensor, Devi
   };
 }
 
-/// A slice for each rank that has one; one that has it all has the tensor.
-void append_slices(StateGroup& group, const NamedTensor& named, int own_rank,
-                   DeviceToHost* copies) {
-  for (int rank = 0; rank < static_cast<int>(named.parts.size()); ++rank) {
+/// A slice for each rank of `copy` that has one; one that has it all has the tensor.
+void append_slices(StateGroup& group, const NamedTensor& named, const CopyRanks& copy,
+                   const Copying& copying) {
+  for (int rank = copy.first; copy.has(rank); ++rank) {
     const auto& part = named.parts[static_cast<std::size_t>(rank)];
     if (part.size() == 0) continue;
     const bool is_all = part.size() == element_count(named.shape);
-    group.tensors.push_back({.name = is_all ? named.name : slice_name(named.name, part),
-                             .shape = is_all ? named.shape : std::vector{part.size()},
-                             .copy_to = rank == own_rank ? copy_of(named.tensor, copies) : nullptr,
-                             .holder = rank});
+    group.tensors.push_back(
+        {.name = is_all ? named.name : slice_name(named.name, part),
+         .shape = is_all ? named.shape : std::vector{part.size()},
+         .copy_to = rank == copying.own_rank ? copy_of(named.tensor, copying.copies) : nullptr,
+         .holder = rank});
   }
 }
 
@@ -104,12 +125,17 @@ StateGroup group_of(const std::string& stem, const std::vector<NamedTensor>& ten
   return group;
 }
 
+/// Where there are several copies of a tensor one of them is written, of the next tensor the next
+/// one: all ranks have as much to do.
 StateGroup group_in_slices(const std::string& stem, const std::vector<NamedTensor>& tensors,
-                           int own_rank, DeviceToHost* copies) {
+                           const Copying& copying) {
   StateGroup group{.stem = stem, .tensors = {}};
+  int first = 0;
   for (const auto& named : tensors) {
     TORCH_CHECK(std::string_view(dtype_of(named)) == kFloat32, "slices are of float32");
-    append_slices(group, named, own_rank, copies);
+    const auto copy = copy_with(first % static_cast<int>(named.parts.size()), named);
+    append_slices(group, named, copy, copying);
+    first = copy.first + copy.count;
   }
   return group;
 }
@@ -120,7 +146,7 @@ StateGroup reduction_group(const std::vector<NamedTensor>& tensors, Communicator
   StateGroup group{.stem = kReductionStem, .tensors = {}};
   for (const auto& named : tensors) {
     if (all_write && !named.parts.empty()) {
-      append_slices(group, named, communicator.rank(), copies);
+      append_slices(group, named, copy_with(0, named), {communicator.rank(), copies});
     } else {
       append_gathered(group, named, communicator, copies);
     }
@@ -267,7 +293,7 @@ std::vector<StateGroup> state_groups(const StateTensors& state, Communicator& co
   std::vector<StateGroup> groups{
       group_of(kModelStem, state.model, communicator, copies),
       all_write && is_sharded
-          ? group_in_slices(kOptimizerStem, state.optimizer, communicator.rank(), copies)
+          ? group_in_slices(kOptimizerStem, state.optimizer, {communicator.rank(), copies})
           : group_of(kOptimizerStem, state.optimizer, communicator, copies)};
   const std::pair<const char*, const std::vector<NamedTensor>*> others[] = {
       {kEmaStem, &state.ema},
@@ -280,7 +306,7 @@ std::vector<StateGroup> state_groups(const StateTensors& state, Communicator& co
       {kRanksStem, &state.ranks}, {kRoundStem, &state.round}};
   for (const auto& [stem, tensors] : of_ranks) {
     if (tensors->empty()) continue;
-    groups.push_back(all_write ? group_in_slices(stem, *tensors, communicator.rank(), copies)
+    groups.push_back(all_write ? group_in_slices(stem, *tensors, {communicator.rank(), copies})
                                : group_of(stem, *tensors, communicator, copies));
   }
   if (!state.reduction.empty())

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct NamedTensor {
   /// By rank, which elements of the whole `tensor` is, flat; it may be undefined where there are
   /// none. Empty: it is the whole, on all ranks.
   std::vector<ElementRange> parts = {};
+  /// Of one in parts: so many ranks in a row have all of it together, and the next ones the same
+  /// once more. Absent: all ranks have it once.
+  std::optional<int> ranks_of_a_copy = {};
   /// Of one in parts: the whole, where each rank has it between two steps all the same.
   at::Tensor whole = {};
 };

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <functional>
 #include <limits>
+#include <type_traits>
 
 #include "trainer/comm/lost_peer.h"
 #include "trainer/comm/nccl_words.h"
@@ -78,16 +79,27 @@ class C10dCommunicator final : public Communicator {
   C10dCommunicator(const c10::intrusive_ptr<c10d::Store>& store, Peers peers,
                    const C10dOptions& options)
       : options_(options), peers_(std::move(peers)), store_(store), gloo_(open_gloo(store)) {
-    group_ = c10::make_intrusive<c10d::ProcessGroup>(store, options.rank, options.world_size);
-    group_->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, gloo_);
-    group_->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
-    if (options.accelerator.plugin != nullptr) open_nccl(store);
+    open_groups();
   }
-  ~C10dCommunicator() override { options_.clock->follow_device({}); }
+  /// Split off `of`; `options` have the place among `ranks`, which are of that one.
+  C10dCommunicator(const c10::intrusive_ptr<c10d::Store>& store, C10dCommunicator& of,
+                   std::span<const int> ranks, const C10dOptions& options)
+      : options_(options),
+        split_off_(&of),
+        ranks_(ranks.begin(), ranks.end()),
+        store_(store),
+        gloo_(open_gloo(store)) {
+    open_groups();
+  }
+  ~C10dCommunicator() override {
+    if (nccl_) unfollow(nccl_.get());
+  }
 
   int rank() const override { return options_.rank; }
   int world_size() const override { return options_.world_size; }
-  std::string named(int rank) const override { return peers_.named(rank); }
+  std::string named(int rank) const override {
+    return peers_ ? peers_->named(rank) : split_off_->named(ranks_[static_cast<std::size_t>(rank)]);
+  }
 
   void all_reduce_sum(at::Tensor& tensor) override {
     count(tensor.numel(), tensor.element_size(), 2);
@@ -115,8 +127,7 @@ class C10dCommunicator final : public Communicator {
     const auto timed = options_.clock->wait_for("exchange");
     std::vector<at::Tensor> outgoing{out}, incoming{in};
     const auto is_empty = [](const at::Tensor& tensor) { return tensor.numel() == 0; };
-    volume_.elements_sent += out.numel();
-    volume_.bytes_sent += static_cast<std::int64_t>(out.nbytes());
+    add_sent(out.numel(), static_cast<std::int64_t>(out.nbytes()));
     // Both are under way before either is waited for, or two ranks would wait for each other.
     const auto sent = is_empty(out)
                           ? nullptr
@@ -175,6 +186,20 @@ class C10dCommunicator final : public Communicator {
     return volume;
   }
 
+  std::unique_ptr<Communicator> split(std::span<const int> ranks) override {
+    const auto own = std::ranges::find(ranks, rank());
+    TORCH_CHECK(own != ranks.end(), "a rank splits off what it is in");
+    // Lists that are made together have no rank in common: their first ones tell them apart.
+    const auto store = c10::make_intrusive<c10d::PrefixStore>(
+        "split/" + std::to_string(splits_++) + "/" + std::to_string(ranks.front()), store_);
+    auto options = options_;
+    options.rank = static_cast<int>(own - ranks.begin());
+    options.world_size = static_cast<int>(ranks.size());
+    if (options.world_size == 1) return make_single_communicator();
+    return started(
+        [&] { return std::make_unique<C10dCommunicator>(store, *this, ranks, options); });
+  }
+
   std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>& parameters,
                                             std::span<const std::string> names,
                                             const SyncOptions& options) override {
@@ -207,12 +232,15 @@ class C10dCommunicator final : public Communicator {
 
   void check_peers(const std::exception& failure) override {
     if (!means_lost_peer(failure)) return;
+    if (!peers_) return split_off_->check_peers(failure);
     // Of NCCL's text all: its cause does not stand in the first line.
-    throw PeerLostError(peers_.describe_failure(
+    throw PeerLostError(peers_->describe_failure(
         is_of_nccl(failure.what()) ? failure.what() : cause_of(failure), options_.clock->seen()));
   }
 
-  void finish() noexcept override { peers_.part(); }
+  void finish() noexcept override {
+    if (peers_) peers_->part();
+  }
 
  private:
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
@@ -277,8 +305,21 @@ class C10dCommunicator final : public Communicator {
   /// `times` trips of a whole tensor of so many elements around the ring.
   void count(std::int64_t elements, std::int64_t bytes_each, int times) {
     const std::int64_t sent = elements * (world_size() - 1) / world_size() * times;
-    volume_.elements_sent += sent;
-    volume_.bytes_sent += sent * bytes_each;
+    add_sent(sent, sent * bytes_each);
+  }
+
+  void add_sent(std::int64_t elements, std::int64_t bytes) {
+    volume_.elements_sent += elements;
+    volume_.bytes_sent += bytes;
+    if (split_off_ != nullptr) split_off_->add_sent(elements, bytes);
+  }
+
+  /// What the Reducer and the collectives go through, once Gloo is there.
+  void open_groups() {
+    group_ = c10::make_intrusive<c10d::ProcessGroup>(store_, options_.rank, options_.world_size);
+    group_->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, gloo_);
+    group_->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
+    if (options_.accelerator.plugin != nullptr) open_nccl(store_);
   }
 
   /// Connections of its own to all other ranks.
@@ -319,9 +360,31 @@ class C10dCommunicator final : public Communicator {
     if (backend == nullptr) throw NcclStartError(nccl_words(text.bytes));
     nccl_ = c10::intrusive_ptr<c10d::Backend>::reclaim(static_cast<c10d::Backend*>(backend));
     group_->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL, nccl_);
-    options_.clock->follow_device([plugin = options_.accelerator.plugin, backend] {
-      const NcclProgress progress = plugin->progress(backend);
-      return DeviceCollectives{.begun = progress.begun, .ended = progress.ended};
+    follow(backend);
+  }
+
+  /// The clock counts the collectives of all backends together: they come in one order on all
+  /// ranks.
+  void follow(const void* backend) {
+    if (split_off_ != nullptr) return split_off_->follow(backend);
+    followed_.push_back(backend);
+    tell_clock();
+  }
+  void unfollow(const void* backend) {
+    if (split_off_ != nullptr) return split_off_->unfollow(backend);
+    std::erase(followed_, backend);
+    tell_clock();
+  }
+  void tell_clock() const {
+    if (followed_.empty()) return options_.clock->follow_device({});
+    options_.clock->follow_device([plugin = options_.accelerator.plugin, backends = followed_] {
+      DeviceCollectives all;
+      for (const auto* const backend : backends) {
+        const NcclProgress progress = plugin->progress(backend);
+        all.begun += progress.begun;
+        all.ended += progress.ended;
+      }
+      return all;
     });
   }
 
@@ -347,7 +410,7 @@ class C10dCommunicator final : public Communicator {
   }
 
   template <typename Start>
-  WorkPtr started(Start&& start) {
+  std::invoke_result_t<Start> started(Start&& start) {
     try {
       return start();
     } catch (const std::exception& failure) {
@@ -357,7 +420,9 @@ class C10dCommunicator final : public Communicator {
   }
 
   C10dOptions options_;
-  Peers peers_;
+  std::optional<Peers> peers_;             // none of what was split off
+  C10dCommunicator* split_off_ = nullptr;  // of which this one was; it outlives this one
+  std::vector<int> ranks_;                 // there; of that alone
   c10::intrusive_ptr<c10d::Store> store_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_beside_;  // null until it is needed
@@ -367,6 +432,8 @@ class C10dCommunicator final : public Communicator {
   CommVolume volume_;
   std::weak_ptr<CodedReduction> coded_;  // the hook of a Reducer
   std::int64_t tagged_collectives_ = 0;
+  std::int64_t splits_ = 0;
+  std::vector<const void*> followed_;  // NCCL's backends; of what was not split off alone
 };
 
 }  // namespace

@@ -71,7 +71,12 @@ class Communicator {
   /// order, ((0 + 1) + (2 + 3)) + ..., in float32 (trainer/comm/tree_all_reduce.h has the same
   /// bits); on a GPU it is NCCL's own, where both are of one type.
   virtual std::unique_ptr<Pending> reduce_scatter(const at::Tensor& whole, at::Tensor& mine) = 0;
+  /// Of all that this rank has sent, in what was split off, too.
   virtual CommVolume volume() const = 0;
+  /// Collective, each rank with the list that it is in: a communicator of `ranks` (ascending; the
+  /// lists of all ranks have none in common), numbered by their places there. This one outlives
+  /// it. It does not synchronise().
+  virtual std::unique_ptr<Communicator> split(std::span<const int> ranks) = 0;
   virtual std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>& parameters,
                                                     std::span<const std::string> names,
                                                     const SyncOptions& options) = 0;

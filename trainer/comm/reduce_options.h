@@ -37,6 +37,9 @@ constexpr bool has_feedback(Codec codec) {
 inline constexpr std::int64_t kReduceBlockElements = 1024;
 
 inline constexpr int kReduceRankMax = 64;
+/// With Adam rank 4, torch's default, learns several per cent worse at the widths of 128 and 256
+/// that were measured (docs/measurements.md), and rank 16 within 1 % of the exact reduction.
+inline constexpr int kReduceRankDefault = 16;
 /// Whether PowerSGD sends a matrix as two factors: where both together have at most half of its
 /// elements, as in torch's powerSGD_hook.py (min_compression_rate).
 constexpr bool is_worth_factors(std::size_t rows, std::size_t columns, std::size_t rank) {
@@ -52,7 +55,7 @@ inline constexpr std::int64_t kPowerSgdExactSteps = 10;
 
 struct ReduceOptions {
   Codec codec = Codec::fp32;
-  int rank = 4;                    // of PowerSGD's matrices
+  int rank = kReduceRankDefault;   // of PowerSGD's matrices
   std::int64_t check_every = 100;  // steps; 0: never
   double check_min = kCheckMinOfRounding;
   std::uint64_t seed = 0;  // of PowerSGD's first factors

@@ -41,6 +41,9 @@ class SingleCommunicator final : public Communicator {
     return copied(whole, mine);
   }
   CommVolume volume() const override { return {}; }
+  std::unique_ptr<Communicator> split(std::span<const int>) override {
+    return std::make_unique<SingleCommunicator>();
+  }
   std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>&,
                                             std::span<const std::string>,
                                             const SyncOptions&) override {

@@ -19,6 +19,7 @@ inline constexpr EngineCommand kEngineCommands[] = {
      "says what a training will cost: traffic, time, memory, and what a slow link asks for"},
     {"encode", "makes latents of a video by a trained autoencoder"},
     {"decode", "makes a video of latents"},
+    {"act", "says what a trained robot policy does next, of what it sees"},
     {"reconstruct", "says how close a video comes back: PSNR and SSIM"},
 };
 

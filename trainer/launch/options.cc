@@ -29,6 +29,8 @@ constexpr std::string_view kHelpBegin = R"(trainer: the entrypoint of a training
       learns a vocabulary from text, of any size; `--help` lists the arguments
   trainer prepare video --input FOLDER ARGUMENTS...
       looks through videos once, so that training need not; `--help` lists the arguments
+  trainer prepare lerobot --input FOLDER ARGUMENTS...
+      looks through a robot's data set once: files, videos, statistics; `--help` lists the arguments
   trainer export --from PATH --to FILE [--weights raw|ema]
       writes the weights of a checkpoint as one .pth or .safetensors file
 )";

@@ -14,10 +14,15 @@ MemoryNeed need_at(const MemoryInputs& memory, int stage) {
 }
 
 nlohmann::ordered_json json_of(const StepPrediction& step) {
-  return {{"sent_bytes", step.sent_bytes},     {"wire_seconds", step.wire_s},
-          {"exposed_seconds", step.exposed_s}, {"codec_seconds", step.codec_s},
-          {"compute_seconds", step.compute_s}, {"step_seconds", step.step_s()},
-          {"efficiency", step.efficiency()},   {"share_without_overlap", step.bare_share()}};
+  return {{"sent_bytes", step.sent_bytes},
+          {"wire_seconds", step.wire_s},
+          {"exposed_seconds", step.exposed_s},
+          {"slowed_seconds", step.slowed_s},
+          {"codec_seconds", step.codec_s},
+          {"compute_seconds", step.compute_s},
+          {"step_seconds", step.step_s()},
+          {"efficiency", step.efficiency()},
+          {"share_without_overlap", step.bare_share()}};
 }
 
 nlohmann::ordered_json json_of(const std::optional<ReduceChoice>& choice) {
@@ -83,6 +88,7 @@ nlohmann::ordered_json forecast_json(const Forecast& forecast) {
           {"link",
            {{"bytes_per_second", inputs.step.link.bytes_per_second},
             {"latency_seconds", inputs.step.link.latency_s},
+            {"core_seconds_per_byte", inputs.step.link.core_s_per_byte},
             {"from", inputs.link_origin}}},
           {"step", json_of(forecast.step)},
           {"speed_up", forecast.speed_up()},

@@ -50,13 +50,17 @@ std::string what_is_trained(const Forecast& forecast) {
                             seconds_text(step.compute.update_s) + " | " + inputs.compute_origin);
 }
 
+std::string zero_text(const StepInputs& step) {
+  const std::string stage = "--zero " + std::to_string(step.zero_stage);
+  return step.zero_group ? stage + " --zero-group " + std::to_string(*step.zero_group) : stage;
+}
+
 std::string traffic_text(const Forecast& forecast) {
   const auto& inputs = forecast.inputs;
   const auto& step = forecast.step;
   if (inputs.step.ranks == 1) return row("on the wire", "nothing: a single rank");
-  const std::string form = inputs.step.zero_stage > 0
-                               ? "--zero " + std::to_string(inputs.step.zero_stage)
-                               : std::string(to_string(forecast.own.codec));
+  const std::string form = inputs.step.zero_stage > 0 ? zero_text(inputs.step)
+                                                      : std::string(to_string(forecast.own.codec));
   return row("link", bytes_text(inputs.step.link.bytes_per_second) + "/s each way, " +
                          seconds_text(inputs.step.link.latency_s) + " one way | " +
                          inputs.link_origin) +
@@ -66,6 +70,10 @@ std::string traffic_text(const Forecast& forecast) {
                      " of a step in which nothing is hidden") +
          row("", seconds_text(std::max(0.0, step.wire_s - step.exposed_s)) +
                      " hidden behind backward, " + seconds_text(step.exposed_s) + " exposed") +
+         (step.slowed_s > 0
+              ? row("", seconds_text(step.slowed_s) +
+                            " that computing takes longer: its core serves the wire, too")
+              : "") +
          (step.codec_s > 0 ? row("", seconds_text(step.codec_s) + " to pack and unpack") : "");
 }
 

@@ -41,7 +41,7 @@ struct OfElement {
 
 /// The table of docs/trainer.md (ZeRO), by parts.
 OfElement of_element(const MemoryInputs& inputs) {
-  const double shard = 1.0 / inputs.ranks;
+  const double shard = 1.0 / inputs.zero_group.value_or(inputs.ranks);
   const int stage = inputs.zero_stage;
   const auto shared_from = [&](int from) { return stage >= from ? shard : 1.0; };
   OfElement bytes{.weights = kFloat * shared_from(3),
@@ -122,7 +122,7 @@ MemoryNeed memory_of(const MemoryInputs& inputs) {
   add("activations", inputs.activation_bytes.value_or(0));
   add("data", inputs.data_bytes);
   if (inputs.saves_here) {
-    // Weights and moments once more, while a checkpoint is written.
+    // Weights and moments once more, while a checkpoint is written: by one rank or another.
     const double whole = 3 * kFloat + (inputs.has_averages ? kFloat : 0);
     add("copy for a save", whole * elements / (inputs.zero_stage > 0 ? inputs.ranks : 1));
   }
@@ -179,6 +179,7 @@ std::optional<GpuCount> gpus_needed(const MemoryInputs& inputs, double memory_by
       auto tried = inputs;
       tried.ranks = ranks;
       tried.zero_stage = stage;
+      tried.zero_group = std::nullopt;
       const double bytes = memory_of(tried).bytes();
       if (bytes <= kUsableShare * memory_bytes)
         return GpuCount{.ranks = ranks, .zero_stage = stage, .bytes = bytes};

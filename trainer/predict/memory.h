@@ -17,8 +17,9 @@ struct MemoryInputs {
   std::int64_t block_elements = 0;  // of the largest block, for ZeRO
   int ranks = 1;
   int zero_stage = 0;
-  bool is_half = false;      // --precision bf16 or fp16
-  bool sums_passes = false;  // gradients of several passes are added up in float32
+  std::optional<int> zero_group = {};  // ranks that share out among themselves; absent: all
+  bool is_half = false;                // --precision bf16 or fp16
+  bool sums_passes = false;            // gradients of several passes are added up in float32
   bool has_averages = false;
   std::vector<Gradient> gradients = {};
   Reduction reduction = {};

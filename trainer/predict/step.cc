@@ -18,18 +18,44 @@ double half_ring_seconds(double bytes, int ranks, const Link& link) {
 
 double beyond(double seconds, double hidden) { return std::max(0.0, seconds - hidden); }
 
+/// A backward beside the wire: while the wire is busy it gets on more slowly, by the share of the
+/// core that the wire takes.
+struct Backward {
+  double all_s = 0;       // by itself
+  double wire_share = 0;  // of the core, in [0, 1)
+  double done_s = 0;      // of all_s
+  double now_s = 0;       // since it began; the wire is idle
+
+  void reach(double wanted_s) {
+    if (wanted_s <= done_s) return;
+    now_s += wanted_s - done_s;
+    done_s = wanted_s;
+  }
+  /// Of that time computing was slowed by so much.
+  double beside_wire(double wire_s) {
+    const double shared_s = std::min(wire_s, (all_s - done_s) / (1 - wire_share));
+    done_s = std::min(all_s, done_s + shared_s * (1 - wire_share));
+    now_s += wire_s;
+    return shared_s * wire_share;
+  }
+};
+
 /// Buckets cross the wire one after another, each once it is complete.
 void add_all_reduce(const StepInputs& inputs, StepPrediction& step) {
-  const double backward_s = inputs.compute.backward_s;
-  double free_at_s = 0;  // the wire, since backward began
+  constexpr double kShareMax = 0.9;
+  const auto& link = inputs.link;
+  Backward backward{
+      .all_s = inputs.compute.backward_s,
+      .wire_share = std::min(kShareMax, link.core_s_per_byte * link.bytes_per_second)};
   for (const auto& bucket : buckets_of(inputs.gradients, inputs.reduction)) {
-    const double seconds = ring_seconds(bucket.payload_bytes, inputs.ranks, inputs.link);
-    const double begins_s = inputs.reduction.overlaps ? bucket.ready * backward_s : backward_s;
-    free_at_s = std::max(free_at_s, begins_s) + seconds;
+    const double seconds = ring_seconds(bucket.payload_bytes, inputs.ranks, link);
+    backward.reach((inputs.reduction.overlaps ? bucket.ready : 1) * backward.all_s);
+    step.slowed_s += backward.beside_wire(seconds);
     step.wire_s += seconds;
     step.sent_bytes += ring_bytes(bucket.payload_bytes, inputs.ranks);
   }
-  step.exposed_s = beyond(free_at_s, backward_s);
+  backward.reach(backward.all_s);
+  step.exposed_s = beyond(backward.now_s, backward.all_s + step.slowed_s);
   if (inputs.reduction.codec_bytes_per_second > 0)
     step.codec_s = kFloatBytes * static_cast<double>(element_count(inputs.gradients)) /
                    inputs.reduction.codec_bytes_per_second;
@@ -37,27 +63,30 @@ void add_all_reduce(const StepInputs& inputs, StepPrediction& step) {
 
 /// What moves in a step by the laws of ZeRO (Rajbhandari et al. 2020, section 7): gradients are
 /// reduced in the backward that makes them, weights gathered for the pass that needs them; what
-/// was updated in shards, and stays whole, is gathered when nothing computes.
+/// was updated in shards, and stays whole, is gathered when nothing computes. Groups of ranks do
+/// this among themselves, and in the last backward sum their shards of the gradients.
 void add_zero(const StepInputs& inputs, StepPrediction& step) {
+  const int sharers = inputs.zero_group.value_or(inputs.ranks);
+  const int groups = inputs.ranks / sharers;
   const auto elements = static_cast<double>(element_count(inputs.gradients));
   const auto passes = static_cast<double>(inputs.passes);
   const double gradients = elements * inputs.gradient_bytes;
   const double weights = elements * inputs.weight_bytes;
-  const double scatter_s = half_ring_seconds(gradients, inputs.ranks, inputs.link);
-  const double gather_s = half_ring_seconds(weights, inputs.ranks, inputs.link);
+  const double scatter_s = half_ring_seconds(gradients, sharers, inputs.link);
+  const double gather_s = half_ring_seconds(weights, sharers, inputs.link);
+  const double cross_s = ring_seconds(gradients / sharers, groups, inputs.link);
   const auto& compute = inputs.compute;
-  const double half_ring = ring_bytes(1, inputs.ranks) / 2;
+  const double half_ring = ring_bytes(1, sharers) / 2;
   const double reduces = inputs.zero_stage == 1 ? 1 : passes;
   const bool gathers_in_passes = inputs.zero_stage == 3;
   const double gathers = gathers_in_passes ? 2 * passes : 1;
-  step.sent_bytes = half_ring * (reduces * gradients + gathers * weights);
-  step.wire_s = reduces * scatter_s + gathers * gather_s;
-  if (gathers_in_passes) {
-    step.exposed_s = passes * (beyond(gather_s, compute.forward_s) +
-                               beyond(gather_s + scatter_s, compute.backward_s));
-  } else {
-    step.exposed_s = reduces * beyond(scatter_s, compute.backward_s) + gather_s;
-  }
+  step.sent_bytes = half_ring * (reduces * gradients + gathers * weights) +
+                    ring_bytes(gradients / sharers, groups);
+  step.wire_s = reduces * scatter_s + gathers * gather_s + cross_s;
+  const double in_backward_s = scatter_s + (gathers_in_passes ? gather_s : 0);
+  step.exposed_s = (reduces - 1) * beyond(in_backward_s, compute.backward_s) +
+                   beyond(in_backward_s + cross_s, compute.backward_s);
+  step.exposed_s += gathers_in_passes ? passes * beyond(gather_s, compute.forward_s) : gather_s;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // the last pass, and which part all ranks wait for. Pure.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,7 +26,7 @@ struct ComputeTime {
 /// How gradients become the same on all ranks.
 struct Reduction {
   Codec codec = Codec::fp32;
-  int powersgd_rank = 4;
+  int powersgd_rank = kReduceRankDefault;
   std::int64_t bucket_bytes = kGradientBucketBytes;  // in float32
   /// Float32 gradients that a codec packs and unpacks in a second; 0: it costs nothing.
   double codec_bytes_per_second = 0;
@@ -40,18 +41,20 @@ struct StepInputs {
   std::vector<Gradient> gradients = {};  // in the order in which backward completes them
   Reduction reduction = {};
   int zero_stage = 0;
-  double weight_bytes = 4;    // of one element that ZeRO gathers
-  double gradient_bytes = 4;  // and of one that it reduces
+  std::optional<int> zero_group = {};  // ranks that share out among themselves; absent: all
+  double weight_bytes = 4;             // of one element that ZeRO gathers
+  double gradient_bytes = 4;           // and of one that it reduces
 };
 
 struct StepPrediction {
   double sent_bytes = 0;  // by each rank; it receives as much at the same time
   double wire_s = 0;      // the wire is busy
   double exposed_s = 0;   // of that, what all ranks wait for
+  double slowed_s = 0;    // computing takes longer, since its core serves the wire as well
   double codec_s = 0;     // packing and unpacking
   double compute_s = 0;
 
-  double step_s() const { return compute_s + codec_s + exposed_s; }
+  double step_s() const { return compute_s + slowed_s + codec_s + exposed_s; }
   /// Of the time of N ranks, what one rank alone would have needed for its share of the samples.
   double efficiency() const { return step_s() > 0 ? compute_s / step_s() : 1; }
   double exposed_share() const { return step_s() > 0 ? exposed_s / step_s() : 0; }

@@ -16,6 +16,9 @@ namespace tj::trainer {
 struct Link {
   double bytes_per_second = 0;
   double latency_s = 0;  // one way
+  /// Of a core that computes, for each byte that is sent while another comes: copying and summing.
+  /// 0: other cores or the device do that.
+  double core_s_per_byte = 0;
   bool operator==(const Link&) const = default;
 };
 

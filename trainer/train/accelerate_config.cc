@@ -233,7 +233,11 @@ class Reader {
     for (const auto& known : kShardings) {
       if (text != known.name && (known.number.empty() || text != known.number)) continue;
       const auto outcome = set(key, "--zero", known.stage);
-      return known.is_hybrid ? outcome + ", over all ranks: there are no groups of them" : outcome;
+      // FSDP's groups are the nodes (torch/distributed/fsdp/_init_utils.py).
+      return known.is_hybrid
+                 ? outcome + " " + set(key, "--zero-group", std::to_string(env_.local_world_size)) +
+                       ", the ranks of a node"
+                 : outcome;
     }
     fail(key, "is " + value.dump() +
                   "; it must be FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD, "

@@ -12,6 +12,7 @@
 #include "trainer/train/local_replicas.h"
 #include "trainer/train/reduce_probe.h"
 #include "trainer/train/replicas.h"
+#include "trainer/train/tuning.h"
 #include "trainer/train/zero/zero.h"
 #include "trainer/workload/autocast.h"
 #include "trainer/workload/initial_tensor.h"
@@ -175,7 +176,9 @@ class TreeReplicas final : public Replicas {
 /// float32 ones are sharded. Not so where the bits must be those of stage 0.
 ZeroKind kind_of(const TrainPlan& plan) {
   const bool is_deterministic = plan.logical_shards > 0;
-  ZeroKind kind{.stage = plan.zero.stage, .device = device_of(plan.gpu)};
+  ZeroKind kind{.stage = plan.zero.stage,
+                .device = device_of(plan.gpu),
+                .is_deterministic = is_deterministic};
   if (is_deterministic) return kind;
   kind.weights = type_of(plan.precision);
   // Sums over passes need more than the eight bits of a bfloat16, and fp16 more range.
@@ -188,12 +191,11 @@ class ShardedReplicas final : public DataParallel {
  public:
   ShardedReplicas(const TrainPlan& plan, const Workload& workload, Communicator& communicator)
       : plan_(plan),
-        zero_({.tensors = workload.tensors(),
-               .blocks = workload.blocks(),
+        zero_({.tensors = tensors_of(plan, workload),
+               .blocks = blocks_of(plan, workload),
                .rules = rules_of(plan, workload),
                .options = plan.zero,
                .kind = kind_of(plan),
-               .is_deterministic = plan.logical_shards > 0,
                .has_averages = plan.ema_decay > 0},
               communicator) {}
 

@@ -65,6 +65,10 @@ constexpr Fixed kFixed[] = {
     {"zero_optimization.reduce_bucket_size", "", "gradients are reduced block by block"},
     {"zero_optimization.allgather_bucket_size", "", "weights are gathered block by block"},
     {"zero_optimization.allgather_partitions", "true", "weights are always gathered"},
+    {"zero_optimization.zero_hpz_partition_size", "1",
+     "only weights lie in its groups; --zero-group shares out everything there"},
+    {"zero_optimization.mics_hierarchical_params_gather", "false",
+     "weights are gathered within the group"},
     {"zero_optimization.sub_group_size", "",
      "it cuts the update into tiles for offloading, and nothing is offloaded"},
     {"zero_optimization.stage3_gather_16bit_weights_on_model_save", "",
@@ -142,6 +146,10 @@ class Reader {
     }
     if (key == "optimizer.params.betas") return betas(key, value);
     if (key == "scheduler.type") return schedule(value);
+    if (key == "zero_optimization.mics_shard_size") {
+      const bool is_off = value.is_number() && value.get<double>() < 1;
+      return is_off ? "as it is: all ranks share out" : set_number(key, value, "--zero-group");
+    }
     return "not used: this trainer has no such setting";
   }
 

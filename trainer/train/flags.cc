@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/values/glob.h"
+
 namespace tj::trainer {
 namespace {
 
@@ -38,6 +40,16 @@ constexpr Flag kFlags[] = {
          "PATTERN:lr=FACTOR,weight-decay=NUMBER for the tensors whose names match; may be given "
          "several times",
      .is_repeatable = true},
+    {.name = "--freeze",
+     .help = "PATTERN of names of tensors that stay as they are; may be given several times",
+     .is_repeatable = true},
+    {.name = "--lora",
+     .help = "rank of low-rank adapters, which are trained in place of the weights (none)"},
+    {.name = "--lora-alpha", .help = "over the rank: by what adapters are multiplied (the rank)"},
+    {.name = "--lora-targets",
+     .help = "PATTERN,... of names of matrices that get adapters; needed with --lora"},
+    {.name = "--lora-also",
+     .help = "PATTERN,... of names of tensors that are trained as a whole beside them (none)"},
     {.name = "--grad-clip", .help = "largest global norm of the gradient; 0: none (1)"},
     {.name = "--ema", .help = "decay of an average of the weights, saved beside them; 0: none (0)"},
     {.name = "--device",
@@ -59,6 +71,9 @@ constexpr Flag kFlags[] = {
     {.name = "--zero",
      .help = "what ranks share out instead of each having it: 1: moments, 2: and gradients, 3: and "
              "weights; 0: nothing (0)"},
+    {.name = "--zero-group",
+     .help = "so many ranks in a row share out among themselves, and the groups have the same: "
+             "must divide the number of ranks; 1: nothing is shared out (all ranks)"},
     {.name = "--zero-persist",
      .help = "at stage 3: tensors of up to so many elements stay whole (10 x the width)"},
     {.name = "--zero-prefetch",
@@ -80,7 +95,7 @@ constexpr Flag kFlags[] = {
              "steps show of wire and backward (25)"},
     {.name = "--reduce",
      .help = "what gradients are on the wire: fp32, bf16, fp16, int8 or powersgd (fp32)"},
-    {.name = "--reduce-rank", .help = "of powersgd: rank of its matrices, 1 to 64 (4)"},
+    {.name = "--reduce-rank", .help = "of powersgd: rank of its matrices, 1 to 64 (16)"},
     {.name = "--reduce-check-every",
      .help = "compare with the exact gradient each N steps; 0: never (100)"},
     {.name = "--reduce-check-min",
@@ -123,9 +138,11 @@ constexpr Flag kFlags[] = {
 
 /// Those above that change what a step costs. One that is not there is none.
 constexpr std::string_view kPlanned[] = {
-    "--steps",     "--epochs",    "--batch-size", "--accumulation", "--ema",  "--device",
-    "--precision", "--recompute", "--config",     "--deepspeed",    "--zero", "--data-threads",
-    "--threads",   "--init-from", "--reduce",     "--reduce-rank",
+    "--steps",       "--epochs",       "--batch-size", "--accumulation", "--ema",
+    "--device",      "--precision",    "--recompute",  "--config",       "--deepspeed",
+    "--zero",        "--zero-group",   "--threads",    "--init-from",    "--reduce",
+    "--reduce-rank", "--data-threads", "--freeze",     "--lora",         "--lora-targets",
+    "--lora-alpha",  "--lora-also",
 };
 
 /// Of all commands of workloads.
@@ -135,14 +152,6 @@ constexpr Flag kCommandFlags[] = {
     {.name = "--precision", .help = "of matrix products: fp32, bf16 or fp16 (fp32; fp16 on a GPU)"},
     {.name = "--threads", .help = "of the CPU (the cores that may be used)"},
 };
-
-/// "gpt2-nano, gpt2-tiny or gpt2-small"
-std::string one_of(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
-  return text;
-}
 
 std::vector<std::string> model_names(std::span<const WorkloadEntry* const> entries) {
   std::vector<std::string> names;
@@ -156,7 +165,7 @@ std::string model_help(Registry registry) {
   std::vector<const WorkloadEntry*> all;
   for (const auto& entry : registry) all.push_back(&entry);
   const auto names = model_names(all);
-  return one_of(names) + " (default " + names.front() + ")";
+  return one_of_text(names) + " (default " + names.front() + ")";
 }
 
 /// Makes options of flags, and takes from them what was given.
@@ -268,7 +277,7 @@ Result<Choice> choose_command(Registry registry, std::string_view name,
   if (!model && able.size() == 1) return Choice{able.front(), able.front()->presets.front()};
   const auto wrong = [&](const std::string& is) {
     return Error{.code = Code::invalid,
-                 .message = is + "; it must be one of " + one_of(model_names(able)),
+                 .message = is + "; it must be one of " + one_of_text(model_names(able)),
                  .subject = "--model"};
   };
   if (!model) return wrong("is not given");
@@ -294,7 +303,7 @@ Result<ParsedFlags> parse_command_flags(int argc, const char* const* argv,
   for (const auto& flag : command.flags) options.add(flag, flag.help, "Options");
   const auto* const only = &workload;
   options.add({.name = "--model", .help = ""},
-              one_of(model_names({&only, 1})) + " (what stands beside the weights says)",
+              one_of_text(model_names({&only, 1})) + " (what stands beside the weights says)",
               "Options");
   for (const auto& flag : kCommandFlags) options.add(flag, flag.help, "Options");
   return parse(app, options, argc, argv);
@@ -310,7 +319,7 @@ Result<ParsedFlags> parse_plan_flags(int argc, const char* const* argv,
   for (const auto& flag : own) options.add(flag, flag.help, "Options");
   const std::string common = "As of trainer train";
   const auto* const only = &workload;
-  options.add({.name = "--model", .help = ""}, one_of(model_names({&only, 1})), common);
+  options.add({.name = "--model", .help = ""}, one_of_text(model_names({&only, 1})), common);
   options.add({.name = "--data", .help = "", .is_repeatable = true},
               std::string(workload.data_help) + " (samples are made up)", common);
   for (const auto& flag : kFlags)

@@ -9,6 +9,7 @@
 
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/train/host_read.h"
+#include "trainer/train/tuning.h"
 #include "trainer/workload/initial_tensor.h"
 
 namespace tj::trainer {
@@ -76,15 +77,18 @@ Learner::Learner(const TrainPlan& plan, const Workload& workload, Communicator& 
     : plan_(plan),
       comm_(communicator),
       clock_(clock),
-      specs_(workload.tensors()),
+      specs_(tensors_of(plan, workload)),
       parallel_(make_data_parallel(plan, workload, communicator, clock)),
       memory_(memory_of(workload, device_of(plan.gpu))),
-      model_(workload.make_model(options_of(plan), keeper())),
-      buffers_(of_kind(TensorKind::buffer, specs_, model_->tensors())),
+      lora_(make_lora(plan, workload, keeper())),
+      model_(workload.make_model(options_of(plan), lora_ ? lora_->keeper() : keeper())),
+      tensors_(lora_ ? lora_->with_adapters(model_->tensors(), options_of(plan))
+                     : model_->tensors()),
+      buffers_(of_kind(TensorKind::buffer, specs_, tensors_)),
       sums_(torch::zeros({std::max<std::int64_t>(1, plan.logical_shards),
                           1 + static_cast<std::int64_t>(workload.metric_sums())},
                          at::TensorOptions().dtype(at::kDouble).device(device_of(plan.gpu)))) {
-  parallel_->adopt(of_kind(TensorKind::trained, specs_, model_->tensors()));
+  parallel_->adopt(of_kind(TensorKind::trained, specs_, tensors_));
   for (const auto& buffer : buffers_) settled_buffers_.push_back(buffer.detach().clone());
 }
 
@@ -92,6 +96,13 @@ Learner::~Learner() = default;
 
 ModelKeeper Learner::keeper() {
   auto keeper = parallel_->keeper();
+  keeper.place = [this, place = std::move(keeper.place)](std::size_t index,
+                                                         const at::Tensor& initial) {
+    // What only the plan freezes the model takes for trained.
+    const bool is_frozen = specs_[index].kind == TensorKind::frozen;
+    const auto tensor = is_frozen ? initial.detach() : initial;
+    return place ? place(index, tensor) : tensor;
+  };
   if (memory_) keeper.memory = &*memory_;
   return keeper;
 }
@@ -100,6 +111,7 @@ void Learner::begin(const GroupStems& read) {
   const at::NoGradGuard no_gradients;
   for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(settled_buffers_[i]);
   parallel_->begin(read);
+  if (lora_) lora_->begin(/*is_afresh=*/read.empty());
 }
 
 void Learner::pass(const Batch& batch, std::int64_t first_sample, std::int64_t weight_of_step) {
@@ -127,6 +139,7 @@ void Learner::pass_whole(const Batch& batch, std::int64_t first_sample, double f
 
 PassSums Learner::forward(const Batch& batch, std::int64_t first_sample) {
   const auto timed = clock_.time(Section::forward);
+  if (lora_) lora_->begin_pass();
   auto sums = model_->pass(batch, first_sample);
   if (memory_ && sums.remembered.defined()) remembered_.push_back(sums.remembered);
   return sums;
@@ -214,10 +227,12 @@ UpdateOutcome Learner::update(double lr, std::int64_t weight_of_step) {
   HostRead read(told_of(sums, {norm, overflow, is_applied, are_losses_finite(sums_)}));
   // The device has this to do while the host looks at the numbers.
   parallel_->update(lr, is_applied.logical_not().to(at::kFloat));
+  if (lora_) lora_->merge();
   auto outcome = outcome_of(read.wait(), weight_of_step);
   check_reduction(outcome);
   if (outcome.is_applied) {
     parallel_->move_averages();
+    if (lora_) lora_->move_averages();
   } else {
     parallel_->set_optimizer_steps(parallel_->optimizer_steps() - 1);
   }
@@ -326,16 +341,16 @@ void Learner::clear() {
 
 StateTensors Learner::state() const {
   auto state = parallel_->state();
-  const auto& tensors = model_->tensors();
   std::size_t buffer = 0;
   for (std::size_t index = 0; index < specs_.size(); ++index) {
     const auto& spec = specs_[index];
     const bool is_buffer = spec.kind == TensorKind::buffer;
-    const auto& tensor = is_buffer ? settled_buffers_[buffer++] : tensors[index];
+    const auto& tensor = is_buffer ? settled_buffers_[buffer++] : tensors_[index];
     if (spec.kind == TensorKind::trained || !spec.is_saved) continue;
     state.model.push_back({.name = spec.name, .tensor = tensor, .shape = spec.shape});
   }
   set_apart(specs_, state);
+  if (lora_) lora_->append_averages(state.ema);
   if (memory_)
     state.memory.push_back({.name = memory_->spec().name,
                             .tensor = memory_->rows(),

@@ -11,6 +11,7 @@
 #include "trainer/comm/communicator.h"
 #include "trainer/report/picture.h"
 #include "trainer/train/data_parallel.h"
+#include "trainer/train/lora.h"
 #include "trainer/train/plan.h"
 #include "trainer/values/loss_scale.h"
 #include "trainer/values/reduction_mark.h"
@@ -71,7 +72,8 @@ class Learner {
   /// After an update: that this rank's own losses and the weights it holds were finite.
   bool is_finite_here() const;
 
-  const Model& model() const { return *model_; }
+  /// In the order of tensors_of(): the model's, and those of adapters.
+  const std::vector<at::Tensor>& tensors() const { return tensors_; }
   /// All that a checkpoint holds in tensors; they share their memory with the learner.
   StateTensors state() const;
   /// How many updates the moments stand for.
@@ -117,7 +119,9 @@ class Learner {
   std::vector<TensorSpec> specs_;
   std::unique_ptr<DataParallel> parallel_;
   std::optional<StepMemory> memory_;
+  std::unique_ptr<Lora> lora_;  // null without --lora
   std::unique_ptr<Model> model_;
+  std::vector<at::Tensor> tensors_;
   std::vector<at::Tensor> buffers_;
   /// As they are between two steps, for checkpoints: the passes of the next step change buffers_
   /// while a save still copies.

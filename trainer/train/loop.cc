@@ -20,6 +20,7 @@
 #include "trainer/train/saving.h"
 #include "trainer/train/stop_vote.h"
 #include "trainer/train/sync_mark.h"
+#include "trainer/train/tuning.h"
 #include "trainer/train/zero/zero_report.h"
 #include "trainer/watch/event_timer.h"
 #include "trainer/workload/initial_tensor.h"
@@ -132,7 +133,7 @@ class Loop {
             .seed = plan_.seed,
             .data = source_.mark(),
             .loss = loss_,
-            .model = workload_.shape(),
+            .model = shape_of(plan_, workload_),
             .numerics = numerics_of(plan_),
             .memory_rows = learner_.remembered_rows(),
             .sync = sync_mark_of(plan_.sync, comm_.world_size()),
@@ -306,7 +307,8 @@ class Loop {
     if (plan_.zero.stage == 0 && comm_.world_size() == 1) return;
     const ZeroReport report{.stage = plan_.zero.stage,
                             .ranks = comm_.world_size(),
-                            .parameters = trained_elements(workload_),
+                            .group_size = plan_.zero.group_size,
+                            .parameters = trained_elements(tensors_of(plan_, workload_)),
                             .state_bytes = learner_.state_bytes(),
                             .elements_sent = step_volume_.elements_sent,
                             .bytes_sent = step_volume_.bytes_sent};

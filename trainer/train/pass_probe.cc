@@ -19,6 +19,7 @@
 #include "trainer/train/device_memory.h"
 #include "trainer/train/learner.h"
 #include "trainer/train/pass_reader.h"
+#include "trainer/train/tuning.h"
 #include "trainer/workload/initial_tensor.h"
 
 namespace tj::trainer {
@@ -116,7 +117,7 @@ class Prober {
         profiled_(c10::DebugInfoKind::PROFILER_STATE, live_),
         plan_(alone(request.plan)),
         device_(device_of(plan_.gpu)),
-        specs_(request.workload.tensors()),
+        specs_(tensors_of(plan_, request.workload)),
         communicator_(make_single_communicator()),
         learner_(plan_, request.workload, *communicator_, clock_),
         parameters_(trained()),
@@ -142,7 +143,7 @@ class Prober {
     std::vector<at::Tensor> parameters;
     for (std::size_t index = 0; index < specs_.size(); ++index)
       if (specs_[index].kind == TensorKind::trained)
-        parameters.push_back(learner_.model().tensors()[index]);
+        parameters.push_back(learner_.tensors()[index]);
     return parameters;
   }
 
@@ -263,8 +264,7 @@ class Prober {
   void use_peak_of_gpu() {
     const auto peak = peak_tensor_bytes(device_);
     if (!peak) return;
-    const double state =
-        kStateBytesOfElement * static_cast<double>(trained_elements(request_.workload));
+    const double state = kStateBytesOfElement * static_cast<double>(trained_elements(specs_));
     probe_.activation_bytes = std::max(0.0, static_cast<double>(*peak) - state);
   }
 
@@ -306,7 +306,8 @@ class Prober {
 
 Result<PassProbe> probe_passes(const PassProbeRequest& request) {
   const double state =
-      kStateBytesOfElement * static_cast<double>(trained_elements(request.workload));
+      kStateBytesOfElement *
+      static_cast<double>(trained_elements(tensors_of(request.plan, request.workload)));
   if (state > kMemoryShareMax * request.memory_bytes)
     return Error{.code = Code::unavailable,
                  .message = "a pass here would take " + bytes_text(state) +

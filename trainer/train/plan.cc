@@ -11,6 +11,7 @@
 #include "trainer/train/gpu_config.h"
 #include "trainer/train/peak_flops.h"
 #include "trainer/train/run_length.h"
+#include "trainer/train/tuning.h"
 
 namespace tj::trainer {
 namespace {
@@ -99,16 +100,27 @@ void read_determinism(Reader& reader, int world_size, TrainPlan& plan) {
       static_cast<int>(reader.whole("--threads", {"1", "--deterministic"}, {1, kThreadsMax}));
 }
 
-void read_zero(Reader& reader, const Workload& workload, TrainPlan& plan) {
-  const Range<std::int64_t> elements{0, kCountMax};
-  auto& zero = plan.zero;
-  zero.stage = static_cast<int>(reader.whole("--zero", from_default("0"), {0, kZeroStageMax}));
-  for (const char* const name :
-       {"--zero-persist", "--zero-prefetch", "--zero-live-max", "--zero-reuse"}) {
-    if (zero.stage < 3 && reader.is_given(name))
-      reader.fail(name, reader.given(name), "it needs --zero 3");
+/// Groups of one rank share nothing out: plain data parallelism, which has its own ways to overlap.
+void read_zero_group(Reader& reader, int world_size, ZeroOptions& zero) {
+  constexpr const char* kName = "--zero-group";
+  if (!reader.is_given(kName)) {
+    if (zero.stage > 0) reader.note("zero-group", "all ranks", "default");
+    return;
   }
-  if (zero.stage < 3) return;
+  if (zero.stage == 0) return reader.fail(kName, reader.given(kName), "it needs --zero 1, 2 or 3");
+  const auto size = reader.whole(kName, from_default("1"), {1, kCountMax});
+  if (world_size % size != 0) {
+    return reader.fail(kName, reader.given(kName),
+                       "it must divide the number of ranks, " + std::to_string(world_size));
+  }
+  if (size < world_size) zero.group_size = static_cast<int>(size);
+  if (size > 1) return;
+  reader.note("shared out", "nothing", "computed: --zero-group 1 is plain data parallelism");
+  zero = {};
+}
+
+void read_zero_of_stage_3(Reader& reader, const Workload& workload, ZeroOptions& zero) {
+  const Range<std::int64_t> elements{0, kCountMax};
   const auto persist = std::to_string(kPersistWidths * workload.hidden_width());
   zero.persist = reader.whole("--zero-persist", {persist, "computed: 10 x width"}, elements);
   if (reader.is_given("--zero-prefetch")) {
@@ -118,6 +130,18 @@ void read_zero(Reader& reader, const Workload& workload, TrainPlan& plan) {
   }
   zero.live_max = reader.whole("--zero-live-max", from_default("1000000000"), elements);
   zero.reuse = reader.whole("--zero-reuse", from_default("0"), elements);
+}
+
+void read_zero(Reader& reader, int world_size, const Workload& workload, TrainPlan& plan) {
+  auto& zero = plan.zero;
+  zero.stage = static_cast<int>(reader.whole("--zero", from_default("0"), {0, kZeroStageMax}));
+  for (const char* const name :
+       {"--zero-persist", "--zero-prefetch", "--zero-live-max", "--zero-reuse"}) {
+    if (zero.stage < 3 && reader.is_given(name))
+      reader.fail(name, reader.given(name), "it needs --zero 3");
+  }
+  if (zero.stage == 3) read_zero_of_stage_3(reader, workload, zero);
+  read_zero_group(reader, world_size, zero);
 }
 
 /// Where gradients are not reduced as a whole, or their bits are promised, there is no codec.
@@ -148,8 +172,8 @@ void read_reduce(Reader& reader, TrainPlan& plan) {
                 std::string("it measures the exact reduction: with --reduce ") +
                     to_string(reduce.codec) + " it must be a number");
   if (is_power)
-    reduce.rank =
-        static_cast<int>(reader.whole("--reduce-rank", from_default("4"), {1, kReduceRankMax}));
+    reduce.rank = static_cast<int>(reader.whole(
+        "--reduce-rank", from_default(std::to_string(kReduceRankDefault)), {1, kReduceRankMax}));
   reduce.check_every = reader.whole("--reduce-check-every", from_default("100"), {0, kCountMax});
   const double check_min = is_power ? kCheckMinOfPowerSgd : kCheckMinOfRounding;
   reduce.check_min =
@@ -269,9 +293,10 @@ Result<TrainPlan> make_plan(const Flags& flags, int world_size, const Preset& pr
   read_optimizer(reader, plan);
   read_groups(reader, plan);
   read_compute(reader, plan);
-  read_zero(reader, workload, plan);
+  read_zero(reader, world_size, workload, plan);
   read_determinism(reader, world_size, plan);
   read_sync(reader, world_size, plan);
+  read_tuning(reader, plan);
   read_reduce(reader, plan);
   read_run(reader, plan);
   plan.reduce.seed = plan.seed;
@@ -282,9 +307,8 @@ Result<TrainPlan> make_plan(const Flags& flags, int world_size, const Preset& pr
 
 Result<void> settle_model(TrainPlan& plan, const Workload& workload) {
   for (auto& row : workload.settings()) plan.settings.push_back(std::move(row));
+  if (const auto settled = settle_tuning(plan, workload); !settled) return settled.error();
   if (const auto rules = update_rules_of(plan, workload); !rules) return rules.error();
-  plan.settings.push_back(
-      {"parameters", grouped(trained_elements(workload)), "computed from the model"});
   const auto tensors = workload.tensors();
   const bool has_buffers =
       std::ranges::find(tensors, TensorKind::buffer, &TensorSpec::kind) != tensors.end();
@@ -326,7 +350,7 @@ Result<void> settle_evaluation(TrainPlan& plan, const Workload& workload) {
 Result<std::vector<UpdateRule>> update_rules_of(const TrainPlan& plan, const Workload& workload) {
   auto groups = workload.groups();
   groups.insert(groups.end(), plan.groups.begin(), plan.groups.end());
-  return update_rules(workload.tensors(), plan.rule, groups);
+  return update_rules(tensors_of(plan, workload), plan.rule, groups);
 }
 
 Result<void> settle_device(TrainPlan& plan, const Accelerator& accelerator) {

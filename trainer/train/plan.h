@@ -17,6 +17,7 @@
 #include "trainer/values/process_env.h"
 #include "trainer/values/settings.h"
 #include "trainer/watch/limits.h"
+#include "trainer/workload/lora_tensors.h"
 #include "trainer/workload/precision.h"
 #include "trainer/workload/workload.h"
 
@@ -39,8 +40,10 @@ struct TrainPlan {
   bool is_warmup_of_epochs = false;  // the warm-up follows from the steps, when they are known
   UpdateRule rule{.weight_decay = 0.1};  // of tensors that no group says otherwise of
   std::vector<ParameterGroup> groups;
-  double grad_clip = 1;  // 0: none
-  double ema_decay = 0;  // 0: no averages
+  std::vector<std::string> freeze;  // patterns on the names of tensors that are not to be trained
+  LoraOptions lora;                 // in place of it
+  double grad_clip = 1;             // 0: none
+  double ema_decay = 0;             // 0: no averages
   DeviceChoice device = DeviceChoice::automatic;
   std::optional<int> gpu;  // CUDA's index, settled by the engine; absent: the CPU
   Precision precision = Precision::fp32;
@@ -79,14 +82,15 @@ Result<TrainPlan> make_plan(const Flags& flags, int world_size, const Preset& pr
                             Workload& workload);
 
 /// Completes the plan by what the workload says once its data is open. Fails with Code::invalid
-/// when a group matches no tensor of the model, or the model can't be trained in this way.
+/// when a pattern of a flag matches no tensor of the model, or the model can't be trained in this
+/// way.
 Result<void> settle_model(TrainPlan& plan, const Workload& workload);
 
 /// Completes the plan by what --data has held out, where --eval-data says nothing. Needs open data.
 /// Fails with Code::invalid for flags of an evaluation that there is none of.
 Result<void> settle_evaluation(TrainPlan& plan, const Workload& workload);
 
-/// One rule for each of the workload's tensors, by its groups and those of the plan.
+/// One rule for each of tensors_of(), by the workload's groups and those of the plan.
 Result<std::vector<UpdateRule>> update_rules_of(const TrainPlan& plan, const Workload& workload);
 
 /// Completes the plan by the GPU that was found, or by none: on one the passes are in the

@@ -1,5 +1,7 @@
 #include "trainer/train/plan_command.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -9,6 +11,7 @@
 #include "trainer/check/measure.h"
 #include "trainer/comm/agreement.h"
 #include "trainer/comm/rendezvous.h"
+#include "trainer/launch/host.h"
 #include "trainer/process/durable_file.h"
 #include "trainer/process/ending.h"
 #include "trainer/process/heap.h"
@@ -98,6 +101,14 @@ void take_slowest(Communicator& communicator, ComputeTime& compute) {
   }
 }
 
+/// Of a core that computes, for a byte on the wire. A core that computes nothing takes it over
+/// where there is one.
+double core_seconds_per_byte(const LinkFacts& facts, const ProcessEnv& env) {
+  const double sent_bytes = facts.bytes_per_second() * facts.all_reduce_s;
+  const int spare = usable_cores() - at::get_num_threads() * env.local_world_size;
+  return spare > 0 || sent_bytes <= 0 ? 0 : facts.all_reduce_core_s / sent_bytes;
+}
+
 /// Collective. The rate of an all-reduce of a bucket, without its hops, and half of a round trip.
 Link measured_link(Communicator& communicator, const Accelerator& accelerator,
                    const ProcessEnv& env) {
@@ -108,8 +119,11 @@ Link measured_link(Communicator& communicator, const Accelerator& accelerator,
   double latency_s = 0;
   for (const auto& rank : facts.ranks) latency_s = std::max(latency_s, rank.round_trip_s / 2);
   const double hops_s = 2.0 * (env.world_size - 1) * latency_s;
+  const double core_s_per_byte = accelerator.gpu() ? 0 : core_seconds_per_byte(facts, env);
   if (facts.all_reduce_s > hops_s) facts.all_reduce_s -= hops_s;
-  return {.bytes_per_second = facts.bytes_per_second(), .latency_s = latency_s};
+  return {.bytes_per_second = facts.bytes_per_second(),
+          .latency_s = latency_s,
+          .core_s_per_byte = core_s_per_byte};
 }
 
 /// With the other ranks. Only rank 0 goes on to print.

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "trainer/train/batch_reader.h"
+#include "trainer/train/tuning.h"
 #include "trainer/values/byte_size.h"
 #include "trainer/workload/flag_reader.h"
 
@@ -16,7 +17,6 @@ constexpr std::int64_t kRanksMax = 100'000;
 constexpr double kForwardShare = 1.0 / 3;  // of a pass: backward has twice the matrix products
 constexpr double kTera = 1e12;
 constexpr double kSecondsMax = 1e6;
-constexpr std::int64_t kPowersgdRankMax = 1024;
 
 constexpr Flag kFlags[] = {
     {.name = "--world",
@@ -108,8 +108,8 @@ void read_compute(FlagReader& reader, PlanRequest& request) {
 
 void read_codec(FlagReader& reader, PlanRequest& request) {
   request.codec = reader.choice(kReduce, "fp32", "fp32, bf16, fp16, int8 or powersgd", codec_from);
-  request.powersgd_rank =
-      static_cast<int>(reader.whole(kReduceRank, {.value = "4"}, {1, kPowersgdRankMax}));
+  request.powersgd_rank = static_cast<int>(reader.whole(
+      kReduceRank, {.value = std::to_string(kReduceRankDefault)}, {1, kReduceRankMax}));
   if (!reader.is_given("--codec-rate")) return;
   for (const auto& text : reader.names("--codec-rate")) {
     const auto rate = codec_rate_from(text);
@@ -139,9 +139,10 @@ void read_gpu(FlagReader& reader, PlanRequest& request) {
   request.gpu_origin = "of one " + std::string(kind.name);
 }
 
-std::int64_t largest_block(const Workload& workload, const std::vector<TensorSpec>& tensors) {
+std::int64_t largest_block(const std::vector<ModelBlock>& blocks,
+                           const std::vector<TensorSpec>& tensors) {
   std::int64_t largest = 0;
-  for (const auto& block : workload.blocks()) {
+  for (const auto& block : blocks) {
     std::int64_t elements = 0;
     for (const auto tensor : block.tensors)
       if (tensors[tensor].kind == TensorKind::trained) elements += element_count(tensors[tensor]);
@@ -150,13 +151,13 @@ std::int64_t largest_block(const Workload& workload, const std::vector<TensorSpe
   return largest;
 }
 
-std::vector<Gradient> gradients_of(const Workload& workload,
-                                   const std::vector<TensorSpec>& tensors) {
+std::vector<Gradient> gradients_of(const TrainPlan& plan, const Workload& workload) {
+  const auto tensors = tensors_of(plan, workload);
   std::vector<PlannedTensor> planned;
   for (const auto& tensor : tensors)
     planned.push_back({.shape = tensor.shape, .is_trained = tensor.kind == TensorKind::trained});
   std::vector<PlannedBlock> blocks;
-  for (const auto& block : workload.blocks()) blocks.push_back(block.tensors);
+  for (const auto& block : blocks_of(plan, workload)) blocks.push_back(block.tensors);
   return gradients_by_blocks(planned, blocks);
 }
 
@@ -164,16 +165,19 @@ MemoryInputs memory_inputs(const PlanRequest& request, const TrainPlan& plan,
                            const Workload& workload) {
   constexpr double kGpuContextBytes = 6e8;  // of CUDA, cuDNN and NCCL
   constexpr std::int64_t kFloatBytes = 4;
-  const auto tensors = workload.tensors();
-  MemoryInputs memory{.trained_elements = trained_elements(workload),
-                      .block_elements = largest_block(workload, tensors),
+  const auto tensors = tensors_of(plan, workload);
+  MemoryInputs memory{.trained_elements = trained_elements(tensors),
+                      .block_elements = largest_block(blocks_of(plan, workload), tensors),
                       .ranks = request.ranks,
                       .zero_stage = plan.zero.stage,
+                      .zero_group = plan.zero.group_size,
                       .is_half = plan.precision != Precision::fp32,
                       .sums_passes = plan.accumulation > 1 || plan.precision == Precision::fp16,
                       .has_averages = plan.ema_decay > 0};
   for (const auto& tensor : tensors)
     if (tensor.kind != TensorKind::trained) memory.other_elements += element_count(tensor);
+  for (const auto& target : lora_targets_of(plan, workload))
+    if (memory.has_averages) memory.other_elements += element_count(tensors[target.weight]);
   if (const auto remembered = workload.memory())
     memory.other_elements += remembered->rows * remembered->row_bytes / kFloatBytes;
   const std::int64_t batches = 1 + plan.data_threads * kBatchesAheadPerThread;
@@ -223,7 +227,7 @@ ForecastInputs forecast_inputs(const PlanRequest& request, const TrainPlan& plan
                         .steps = plan.schedule.steps,
                         .units_of_sample = words.units,
                         .unit = words.unit.name,
-                        .gradients = gradients_of(workload, workload.tensors()),
+                        .gradients = gradients_of(plan, workload),
                         .codec_rates = request.codec_rates,
                         .target = request.target,
                         .memory = memory_inputs(request, plan, workload)};
@@ -234,6 +238,7 @@ ForecastInputs forecast_inputs(const PlanRequest& request, const TrainPlan& plan
                  .passes = plan.accumulation,
                  .reduction = reduction,
                  .zero_stage = plan.zero.stage,
+                 .zero_group = plan.zero.group_size,
                  .weight_bytes = is_half ? 2.0 : 4.0,
                  .gradient_bytes = is_half && !inputs.memory.sums_passes ? 2.0 : 4.0};
   inputs.memory.reduction = reduction;

@@ -32,7 +32,7 @@ struct PlanRequest {
   std::optional<double> gpu_bytes = {};  // memory of the GPU that is planned for
   std::string gpu_origin = {};
   Codec codec = Codec::fp32;
-  int powersgd_rank = 4;
+  int powersgd_rank = kReduceRankDefault;
   std::string link_text = {};  // as given
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "trainer/train/gradients.h"
+#include "trainer/train/tuning.h"
 #include "trainer/train/zero/zero.h"
 
 namespace tj::trainer {
@@ -22,7 +23,7 @@ bool are_finite(const std::vector<at::Tensor>& tensors) {
 }
 
 Replicas::Replicas(const TrainPlan& plan, const Workload& workload) : plan_(plan) {
-  const auto tensors = workload.tensors();
+  const auto tensors = tensors_of(plan, workload);
   const auto rules = rules_of(plan, workload);
   for (std::size_t index = 0; index < tensors.size(); ++index) {
     if (tensors[index].kind != TensorKind::trained) continue;

@@ -3,6 +3,8 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 
 #include "trainer/checkpoint/catalog.h"
 #include "trainer/checkpoint/file_plan.h"
@@ -15,6 +17,7 @@
 #include "trainer/train/reduction_state.h"
 #include "trainer/train/stop_vote.h"
 #include "trainer/train/sync_mark.h"
+#include "trainer/train/tuning.h"
 
 namespace tj::trainer {
 namespace {
@@ -109,9 +112,11 @@ std::optional<Failure> mismatch(const Manifest& manifest, const TrainPlan& plan,
 /// Averages begin as the weights do.
 void begin_averages(const StateTensors& state) {
   const at::NoGradGuard no_grad;
-  for (std::size_t index = 0; index < state.ema.size(); ++index) {
-    auto average = state.ema[index].tensor;
-    if (average.defined()) average.copy_(state.model[index].tensor);
+  std::map<std::string_view, at::Tensor> weights;
+  for (const auto& named : state.model) weights[named.name] = named.tensor;
+  for (const auto& named : state.ema) {
+    auto average = named.tensor;
+    if (average.defined()) average.copy_(weights.at(named.name).detach());
   }
 }
 
@@ -142,7 +147,7 @@ Source find_newest(const ResumeInputs& inputs) {
                                   " checkpoints in " + plan.out +
                                   " is usable; the newest: " + describe(search.damaged.front()))};
   }
-  if (auto difference = mismatch(search.found->manifest, plan, inputs.workload.shape()))
+  if (auto difference = mismatch(search.found->manifest, plan, shape_of(plan, inputs.workload)))
     return {.failure = difference};
   return {.checkpoint = std::move(search.found), .newer = std::move(search.damaged)};
 }
@@ -227,11 +232,25 @@ std::optional<Failure> load_checkpoint(const ResumeInputs& inputs, const std::st
   return failure ? failure : load_memory(inputs, folder, state);
 }
 
+/// The parts of each copy become those of the first; of one copy nobody else has any.
+void share_parts(Communicator& comm, const NamedTensor& named) {
+  const int count = named.ranks_of_a_copy.value_or(comm.world_size());
+  if (!named.tensor.defined()) return;  // nor do the ranks with the same part
+  auto own = named.tensor.detach();
+  auto none = torch::empty({0}, own.options());
+  if (comm.rank() >= count) return comm.exchange(none, own, comm.rank() % count);
+  for (int rank = comm.rank() + count; rank < comm.world_size(); rank += count)
+    comm.exchange(own, none, rank);
+}
+
 /// The same seed gives the same weights, but processors may round differently.
 void share(Communicator& comm, const std::vector<NamedTensor>& tensors) {
   if (comm.world_size() == 1) return;
   for (const auto& named : tensors) {
-    if (!named.parts.empty()) continue;  // of these nobody else has any
+    if (!named.parts.empty()) {
+      share_parts(comm, named);
+      continue;
+    }
     auto tensor = named.tensor.detach();
     comm.broadcast(tensor, 0);
   }

@@ -6,18 +6,32 @@
 #include <ATen/Context.h>
 #include <ATen/SDPBackend.h>
 
+#include <optional>
+
 namespace tj::trainer {
 namespace {
 
-at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-  return at::scaled_dot_product_attention(q, k, v, {}, /*dropout_p=*/0.0, /*is_causal=*/true);
+/// Which keys a query sees.
+struct Sees {
+  bool is_causal = false;
+  at::Tensor visible = {};  // undefined: all, unless it is causal
+
+  std::optional<at::Tensor> mask() const {
+    return visible.defined() ? std::optional(visible) : std::nullopt;
+  }
+};
+
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                     const Sees& sees) {
+  return at::scaled_dot_product_attention(q, k, v, sees.mask(), /*dropout_p=*/0.0, sees.is_causal);
 }
 
-at::SDPBackend backend_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+at::SDPBackend backend_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                          const Sees& sees) {
   // cuDNN's backward has no order that torch can ask for.
   at::globalContext().setSDPUseCuDNN(false);
   return static_cast<at::SDPBackend>(
-      at::_fused_sdp_choice(q, k, v, {}, /*dropout_p=*/0.0, /*is_causal=*/true));
+      at::_fused_sdp_choice(q, k, v, sees.mask(), /*dropout_p=*/0.0, sees.is_causal));
 }
 
 /// As long as it lives, kernels add in one order. A switch of the whole process, and an error in
@@ -46,14 +60,15 @@ class OneOrder {
 struct InOrder : torch::autograd::Function<InOrder> {
   using Context = torch::autograd::AutogradContext;
   static constexpr std::size_t kInputs = 3;
+  static constexpr std::size_t kArguments = 4;
 
   static at::Tensor forward(Context* context, const at::Tensor& q, const at::Tensor& k,
-                            const at::Tensor& v) {
+                            const at::Tensor& v, const Sees& sees) {
     const at::AutoGradMode with_gradients(true);
     std::vector<at::Tensor> kept;
     for (const auto& input : {q, k, v})
       kept.push_back(input.detach().requires_grad_(input.requires_grad()));
-    kept.push_back(attention(kept[0], kept[1], kept[2]));
+    kept.push_back(attention(kept[0], kept[1], kept[2], sees));
     const auto output = kept.back().detach();
     context->saved_data["kept"] = std::move(kept);
     return output;
@@ -68,7 +83,7 @@ struct InOrder : torch::autograd::Function<InOrder> {
       if (kept[i].requires_grad()) wanted.push_back(kept[i]);
     const OneOrder one_order;
     auto made = torch::autograd::grad({kept.back()}, wanted, {gradients[0]});
-    torch::autograd::variable_list result(kInputs);
+    torch::autograd::variable_list result(kArguments);
     for (std::size_t i = kInputs; i-- > 0;) {
       if (!kept[i].requires_grad()) continue;
       result[i] = std::move(made.back());
@@ -78,23 +93,48 @@ struct InOrder : torch::autograd::Function<InOrder> {
   }
 };
 
+at::Tensor attention_in_order(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const Sees& sees) {
+  return at::GradMode::is_enabled() ? InOrder::apply(q, k, v, sees) : attention(q, k, v, sees);
+}
+
+at::Tensor repeatable_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                const Sees& sees) {
+  // The others have an order anyway.
+  const bool may_lack_order = q.is_cuda() && backend_of(q, k, v, sees) != at::SDPBackend::math;
+  return may_lack_order ? attention_in_order(q, k, v, sees) : attention(q, k, v, sees);
+}
+
+/// A head for each of q's.
+at::Tensor for_heads(const at::Tensor& keys, const at::Tensor& q) {
+  return keys.expand({keys.size(0), q.size(1), keys.size(2), keys.size(3)});
+}
+
 }  // namespace
 
 at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-  // The others have an order anyway.
-  const bool may_lack_order = q.is_cuda() && backend_of(q, k, v) != at::SDPBackend::math;
-  return may_lack_order ? causal_attention_in_order(q, k, v) : attention(q, k, v);
+  return repeatable_attention(q, k, v, {.is_causal = true});
 }
 
 at::Tensor causal_attention_in_order(const at::Tensor& q, const at::Tensor& k,
                                      const at::Tensor& v) {
-  return at::GradMode::is_enabled() ? InOrder::apply(q, k, v) : attention(q, k, v);
+  return attention_in_order(q, k, v, {.is_causal = true});
+}
+
+at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const at::Tensor& visible) {
+  return repeatable_attention(q, for_heads(k, q), for_heads(v, q), {.visible = visible});
+}
+
+at::Tensor masked_attention_in_order(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                     const at::Tensor& visible) {
+  return attention_in_order(q, for_heads(k, q), for_heads(v, q), {.visible = visible});
 }
 
 std::string attention_backend(at::Device device, at::ScalarType type) {
   const auto q = torch::zeros({1, 1, 128, 64}, at::TensorOptions().device(device).dtype(type))
                      .requires_grad_(true);
-  switch (backend_of(q, q, q)) {
+  switch (backend_of(q, q, q, {.is_causal = true})) {
     case at::SDPBackend::math: return "math";
     case at::SDPBackend::flash_attention: return "flash";
     case at::SDPBackend::efficient_attention: return "memory-efficient";

@@ -13,6 +13,14 @@ at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::
 /// its blocks come, so that no two runs would have the same bits.
 at::Tensor causal_attention_in_order(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
 
+/// Of each token to those that `visible`, bool [samples, 1, tokens of q, tokens of k], shows it:
+/// one at least; undefined: to all. k and v may have one head for all of q's.
+at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const at::Tensor& visible = {});
+/// The same, as causal_attention_in_order().
+at::Tensor masked_attention_in_order(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                     const at::Tensor& visible = {});
+
 /// Which of torch's backends computes it there, in words: for heads of 64, of tensors of `type`.
 std::string attention_backend(at::Device device, at::ScalarType type);
 

@@ -1,9 +1,9 @@
 #include "trainer/workload/parameter_groups.h"
 
-#include <fnmatch.h>
-
 #include <charconv>
 #include <cmath>
+
+#include "trainer/values/glob.h"
 
 namespace tj::trainer {
 namespace {
@@ -48,14 +48,16 @@ Result<std::vector<UpdateRule>> update_rules(std::span<const TensorSpec> tensors
                                              const UpdateRule& otherwise,
                                              std::span<const ParameterGroup> groups) {
   std::vector<UpdateRule> rules;
+  std::vector<std::string> names;
   for (const auto& tensor : tensors) {
+    names.push_back(tensor.name);
     rules.push_back(otherwise);
     if (tensor.shape.size() < 2) rules.back().weight_decay = 0;
   }
   for (const auto& group : groups) {
     bool matches = false;
     for (std::size_t index = 0; index < tensors.size(); ++index) {
-      if (::fnmatch(group.pattern.c_str(), tensors[index].name.c_str(), 0) != 0) continue;
+      if (!trainer::matches(group.pattern, tensors[index].name)) continue;
       matches = true;
       if (group.lr_scale) rules[index].lr_scale = *group.lr_scale;
       if (group.weight_decay) rules[index].weight_decay = *group.weight_decay;
@@ -64,7 +66,7 @@ Result<std::vector<UpdateRule>> update_rules(std::span<const TensorSpec> tensors
     }
     if (!matches) {
       return wrong(group.pattern, "it must match the name of a tensor, such as " +
-                                      (tensors.empty() ? "" : tensors.front().name));
+                                      one_of_text(nearest_names(group.pattern, names)));
     }
   }
   return rules;

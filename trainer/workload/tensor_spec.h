@@ -1,6 +1,7 @@
 // One tensor of a model, before it is there.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,13 @@ struct TensorInit {
   bool operator==(const TensorInit&) const = default;
 };
 
+/// Which way round a matrix lies, for those who may hold it otherwise: adapters as PEFT has them.
+enum class MatrixLayout {
+  outputs_inputs,  // as torch.nn.Linear's: x W^T
+  inputs_outputs,  // as that of GPT-2's Conv1D: x W
+  rows,            // a table whose rows are looked up, as torch.nn.Embedding's
+};
+
 struct TensorSpec {
   std::string name;                 // as in the checkpoints that others read
   std::vector<std::int64_t> shape;  // in the order in which it lies in memory
@@ -43,8 +51,16 @@ struct TensorSpec {
   /// False: only the training needs it. Checkpoints hold it in training.safetensors, apart from the
   /// weights that others read, and not its average; no --init-from begins with it.
   bool is_published = true;
+  MatrixLayout layout = MatrixLayout::outputs_inputs;
 };
 
 inline std::int64_t element_count(const TensorSpec& spec) { return element_count(spec.shape); }
+
+inline std::int64_t trained_elements(std::span<const TensorSpec> tensors) {
+  std::int64_t elements = 0;
+  for (const auto& tensor : tensors)
+    if (tensor.kind == TensorKind::trained) elements += element_count(tensor);
+  return elements;
+}
 
 }  // namespace tj::trainer

@@ -33,13 +33,6 @@ Result<TensorReader> Workload::open_initial_weights(const std::string& path) con
   return takes_no_weights(path);
 }
 
-std::int64_t trained_elements(const Workload& workload) {
-  std::int64_t elements = 0;
-  for (const auto& tensor : workload.tensors())
-    if (tensor.kind == TensorKind::trained) elements += element_count(tensor);
-  return elements;
-}
-
 Result<Choice> choose_workload(Registry registry, const std::optional<std::string>& model) {
   if (!model) return Choice{&registry.front(), registry.front().presets.front()};
   std::string names;

@@ -129,9 +129,6 @@ class Workload {
   virtual std::int64_t hidden_width() const = 0;
 };
 
-/// Elements of all trained tensors.
-std::int64_t trained_elements(const Workload& workload);
-
 /// One line of the registry.
 struct WorkloadEntry {
   std::string_view name;            // the folder's

@@ -1,6 +1,7 @@
 #include "trainer/workloads/registry.h"
 
 #include "trainer/workloads/gpt2/gpt2_workload.h"
+#include "trainer/workloads/pi0/pi0_workload.h"
 #include "trainer/workloads/taehv/taehv_workload.h"
 
 namespace tj::trainer {
@@ -9,6 +10,7 @@ namespace tj::trainer {
 Registry workloads() {
   static const WorkloadEntry kEntries[] = {
       gpt2_entry(),
+      pi0_entry(),
       taehv_entry(),
   };
   return kEntries;

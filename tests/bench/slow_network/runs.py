@@ -76,7 +76,7 @@ TORCH = (
     Contender("DDP fp16", ("--hook", "fp16"), is_ours=False),
     # In a single bucket: with several the collectives that follow a bucket's first one begin as that one ends, on each node in
     # another order, and Gloo ends the run ("Received data size doesn't match expected size").
-    Contender("DDP PowerSGD", ("--hook", "powersgd", "--powersgd-from", "{warmup}", "--bucket-mib", 64), is_ours=False),
+    Contender("DDP PowerSGD", ("--hook", "powersgd", "--powersgd-rank", 16, "--powersgd-from", "{warmup}", "--bucket-mib", 64), is_ours=False),
 )
 
 
@@ -117,6 +117,11 @@ class Pair:
 
     def seconds_per_step(self, node=0):
         return contenders.per_step(self.ends[node], self.warmup)
+
+    def each_step(self, node):
+        """Seconds of each step that counts."""
+        ends = self.ends[node][self.warmup - 1:]
+        return [after - before for before, after in zip(ends, ends[1:])]
 
 
 def known_flags():

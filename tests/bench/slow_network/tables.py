@@ -33,6 +33,12 @@ def share(passes):
     return COMMUNICATION_PER_COMPUTE / (passes + COMMUNICATION_PER_COMPUTE)
 
 
+def in_step(one, other):
+    """What is left where each step takes as long as the slower of two nodes takes for its own: 1 if both always take the same.
+    Seconds of the steps of each."""
+    return (sum(one) + sum(other)) / 2 / sum(map(max, one, other))
+
+
 def median_of(runs, what):
     return statistics.median(run[what] for run in runs)
 
@@ -85,6 +91,8 @@ def rates_table(results, passes):
     rows = [("none: two nodes apart, this trainer", f"{statistics.median(found['baseline']['ours']):,.0f}", "100 %", "0", "-", "")]
     if found["baseline"].get("torch"):
         rows.append(("none: two nodes apart, plain PyTorch", f"{statistics.median(found['baseline']['torch']):,.0f}", "100 %", "0", "-", ""))
+    if found.get("in_step"):
+        rows.append(("none: each step waits for the slower of two nodes apart", "-", f"{statistics.median(found['in_step']):.1%}", "0", "-", ""))
     for name, runs in found["runs"].items():
         sent_mb = median_of(runs, "bytes_per_step") / 1e6
         rows.append((title_of(name), f"{median_of(runs, 'tokens_per_second'):,.0f}", f"{median_of(runs, 'efficiency'):.1%}",

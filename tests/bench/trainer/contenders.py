@@ -14,7 +14,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 HERE = pathlib.Path(__file__).resolve().parent
 WORK = ROOT / "build/bench/trainer"
-TRAINER = ROOT / "build/dev/trainer/trainer"
+TRAINER = pathlib.Path(os.environ.get("TJ_BUILD") or ROOT / "build/dev").resolve() / "trainer/trainer"
 STEP = re.compile(r"step (\d+)/\d+ \| loss ([0-9.einf+-]+)")
 PEAK = re.compile(r"^VmHWM:\s+(\d+) kB", re.MULTILINE)
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -47,6 +47,16 @@ class ClipCase:
     frames: int
     side: int  # pixels
     batch_size: int  # clips
+    lr: float
+
+
+@dataclasses.dataclass(frozen=True)
+class PolicyCase:
+    """The same of pi0: the rest of its shape is that of pi0_loop.py."""
+    name: str
+    preset: str
+    side: int  # pixels of a picture; two cameras
+    batch_size: int
     lr: float
 
 
@@ -83,9 +93,22 @@ def clip_command(contender, case, steps, python, data, out, more=()):
             *kind, *more]
 
 
+def policy_command(contender, case, steps, python, data, out, more=()):
+    """`data` is of tests/arm/record.py."""
+    if contender == "ours":
+        return [TRAINER, "train", "--model", case.preset, "--data", data / "set", "--tokenizer", data / "tokenizer.model", "--cameras",
+                "base_0_rgb,wrist_0_rgb", "--camera-map", "base_0_rgb=observation.images.top,wrist_0_rgb=observation.images.wrist",
+                "--no-augmentation", "--image-size", case.side, "--prompt-tokens", 16, "--horizon", 8, "--action-dim", 8, "--vocabulary", 1024,
+                "--batch-size", case.batch_size, "--steps", steps, "--lr", case.lr, "--out", out, *more]
+    return [python, HERE / "pi0_loop.py", "--data", data, "--side", case.side, "--batch-size", case.batch_size, "--steps", steps, "--lr",
+            case.lr, *more]
+
+
 def command_of(contender, case, ranks, steps, python, data, out, more=()):
     if isinstance(case, ClipCase):
         return clip_command(contender, case, steps, python, data, out, more)
+    if isinstance(case, PolicyCase):
+        return policy_command(contender, case, steps, python, data, out, more)
     if contender == "ours":
         train = [TRAINER, "train", "--model", case.preset, "--data", data, "--vocabulary", case.vocabulary,
                  "--seq-len", case.context, "--batch-size", case.batch_size, "--steps", steps, "--lr", case.lr,
@@ -213,9 +236,21 @@ def run_to_end(command, seconds_max=300):
     return "\n".join(said), round(usage.ru_maxrss / 1024)
 
 
-def python_with_torch():
+def python_with_torch(of="python-torch"):
     """Made on the way where it is missing."""
-    done = subprocess.run([ROOT / "tools/deps", "python-torch"], stdout=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run([ROOT / "tools/deps", of], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
-        sys.exit("tests/bench/trainer/run: tools/deps python-torch failed")
+        sys.exit(f"tests/bench/trainer/run: tools/deps {of} failed")
     return done.stdout.strip()
+
+
+def record_arm(python, episodes):
+    """The data set of tests/arm, by LeRobot."""
+    out = WORK / "arm"
+    shutil.rmtree(out, ignore_errors=True)
+    env = environment(1) | {"LD_LIBRARY_PATH": str(pathlib.Path(python).parent.parent / "stubs"), "HF_HOME": str(WORK / "hf")}
+    done = subprocess.run([python, ROOT / "tests/arm/record.py", out, str(episodes), "frames"], env=env, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
+    if done.returncode != 0:
+        raise RuntimeError("tests/arm/record.py failed:\n" + done.stdout[-2000:])
+    return out

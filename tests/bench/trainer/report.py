@@ -13,6 +13,7 @@ PLOT = DOCS / "measurements/trainer.svg"
 BEGIN = "<!-- tests/bench/trainer writes from here -->"
 END = "<!-- tests/bench/trainer writes to here -->"
 TITLES = {"ours": "this trainer", "plain": "plain PyTorch", "transformers": "transformers"}
+POLICY_TITLES = {"ours": "this trainer", "lerobot": "LeRobot's pi0"}
 CLIP_TITLES = {"ours": "this trainer", "plain": "plain PyTorch", "channels-last": "plain PyTorch, channels last"}
 STEPS_AFTER = 10
 
@@ -65,19 +66,19 @@ def memory_table(results):
     return table(("case", *TITLES.values()), rows)
 
 
-def clips_table(cases):
-    """Of each case a row for each contender."""
+def work_table(cases, titles, unit):
+    """Of each case a row for each contender: `unit`, such as clips, per second, CPU time and memory."""
+    rate = f"{unit}_per_second"
     rows = []
     for case, runs in cases.items():
         middle = {name: {what: statistics.median(each[what] for each in rounds) for what in rounds[0]}
                   for name, rounds in runs.items() if rounds}
         for name, seen in middle.items():
-            rates = [each["clips_per_second"] for each in runs[name]]
-            rows.append((case, CLIP_TITLES[name], f"{seen['clips_per_second']:.2f}",
-                         f"{middle['ours']['clips_per_second'] / seen['clips_per_second']:.2f}",
+            rates = [each[rate] for each in runs[name]]
+            rows.append((case, titles[name], f"{seen[rate]:.2f}", f"{middle['ours'][rate] / seen[rate]:.2f}",
                          f"{seen['cpu_seconds_per_step']:.2f} s", f"{seen['peak_mib']:,.0f} MiB",
                          f"{len(rates)}, {scatter(rates)}"))
-    return table(("case", "who", "clips/s", "ours : it", "CPU time of a step", "peak of resident memory", "rounds, +-"), rows)
+    return table(("case", "who", f"{unit}/s", "ours : it", "CPU time of a step", "peak of resident memory", "rounds, +-"), rows)
 
 
 def start_table(results):
@@ -121,7 +122,9 @@ def text(results):
     if "zero3" in results:
         parts += ["### ZeRO-3 beside FSDP2", rates_table(results["zero3"])]
     if "taehv" in results:
-        parts += ["### Clips per second of TAEHV", clips_table(results["taehv"])]
+        parts += ["### Clips per second of TAEHV", work_table(results["taehv"], CLIP_TITLES, "clips")]
+    if "pi0" in results:
+        parts += ["### Steps per second of pi0", work_table(results["pi0"], POLICY_TITLES, "steps")]
     if "decode" in results:
         seen = results["decode"]
         parts.append(f"`trainer decode` makes {seen['video'].replace('x', ' x ')} of TAEHV's latents in {seen['seconds']:.1f} s, "

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "trainer/check/report.h"
 
@@ -39,6 +40,19 @@ TEST(CheckLinks, a_healthy_pair_passes) {
   EXPECT_EQ(all_reduce.advice,
             "100 % of what eth0 promises (118 MB/s); gradients of 124 million parameters (fp32) "
             "take 4.2 s per step");
+}
+
+TEST(CheckLinks, what_ranks_that_have_met_lacked_for_it_at_first_is_over) {
+  LinkFacts facts = healthy(2);
+  facts.workers[1].findings = {{retry, "master", "job-worker-0.job:29500",
+                                "the name does not resolve; it needs a Service", ""},
+                               {retry, "data", "/data", "is not there", ""}};
+  settle_meeting(facts.workers);
+  const auto& [master, data] = std::tie(facts.workers[1].findings[0], facts.workers[1].findings[1]);
+  EXPECT_EQ(master.severity, pass);
+  EXPECT_EQ(master.found, "job-worker-0.job:29500, though not at first: the name does not resolve");
+  EXPECT_EQ(master.advice, "");
+  EXPECT_EQ(data.severity, retry);
 }
 
 TEST(CheckLinks, the_ring_law_counts_what_each_rank_sends) {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/trainer/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace tj::trainer {
 namespace {

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "tests/trainer/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace tj::trainer {
 namespace {

@@ -14,8 +14,8 @@
 #include <map>
 #include <sstream>
 
+#include "tests/temporary_folder.h"
 #include "tests/trainer/golden_cases.h"
-#include "tests/trainer/temporary_folder.h"
 #include "trainer/network/network_facts.h"
 
 namespace tj::trainer {

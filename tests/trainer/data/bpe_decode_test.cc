@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/trainer/temporary_folder.h"
+#include "tests/temporary_folder.h"
 #include "trainer/data/bpe.h"
 #include "trainer/data/bpe_files.h"
 

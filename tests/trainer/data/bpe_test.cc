@@ -9,7 +9,7 @@
 #include <random>
 
 #include "contract/utf8.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/temporary_folder.h"
 #include "trainer/data/bpe_files.h"
 #include "trainer/data/tokenizer_json.h"
 

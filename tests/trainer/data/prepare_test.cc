@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "tests/trainer/temporary_folder.h"
+#include "tests/temporary_folder.h"
 #include "trainer/data/token_source.h"
 #include "trainer/process/durable_file.h"
 

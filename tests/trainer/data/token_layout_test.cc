@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/temporary_folder.h"
 #include "tests/trainer/data/token_bytes.h"
-#include "tests/trainer/temporary_folder.h"
 
 namespace tj::trainer {
 namespace {

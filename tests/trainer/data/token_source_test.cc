@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "tests/temporary_folder.h"
 #include "tests/trainer/data/token_bytes.h"
-#include "tests/trainer/temporary_folder.h"
 
 namespace tj::trainer {
 namespace {

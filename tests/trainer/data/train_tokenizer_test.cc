@@ -5,7 +5,7 @@
 #include <fstream>
 #include <random>
 
-#include "tests/trainer/temporary_folder.h"
+#include "tests/temporary_folder.h"
 #include "trainer/data/tokenizer_json.h"
 
 namespace tj::trainer {

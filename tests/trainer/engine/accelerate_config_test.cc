@@ -88,7 +88,9 @@ TEST(AccelerateConfig, fsdp_shares_out_as_much_as_its_strategy) {
   EXPECT_EQ(flags_of(fsdp + "fsdp_activation_checkpointing: true"),
             (Flags{{"--recompute", "true"}, {"--zero", "3"}}));
   EXPECT_EQ(last_outcome(fsdp + "fsdp_sharding_strategy: HYBRID_SHARD"),
-            "--zero 3, over all ranks: there are no groups of them");
+            "--zero 3 --zero-group 4, the ranks of a node");
+  EXPECT_EQ(flags_of(fsdp + "fsdp_sharding_strategy: HYBRID_SHARD_ZERO2"),
+            (Flags{{"--zero", "2"}, {"--zero-group", "4"}}));
   EXPECT_EQ(last_outcome(fsdp + "fsdp_state_dict_type: SHARDED_STATE_DICT"),
             "not used: checkpoints hold whole tensors at every stage");
   EXPECT_EQ(error_of(fsdp + "fsdp_sharding_strategy: SOME"),

@@ -6,6 +6,7 @@
 #include <torch/autograd.h>
 #include <torch/types.h>
 
+#include <cmath>
 #include <optional>
 #include <string_view>
 
@@ -38,6 +39,34 @@ TEST(Attention, an_input_that_is_not_trained_gets_no_gradient) {
   const auto got = causal_attention_in_order(ours[0].detach(), ours[1], ours[2]);
   const auto gradients = torch::autograd::grad({got.sum()}, {ours[1], ours[2]});
   EXPECT_GT(gradients[1].norm().item<double>(), 0);
+}
+
+/// By the definition, with a head of keys for all of the queries'.
+TEST(Attention, a_mask_says_who_sees_whom) {
+  auto generator = at::detail::createCPUGenerator(6);
+  const auto make = [&](std::int64_t heads, std::int64_t tokens) {
+    return torch::randn({2, heads, tokens, 8}, generator).requires_grad_(true);
+  };
+  const auto q = make(3, 5), k = make(1, 7), v = make(1, 7);
+  const auto visible =
+      (torch::rand({2, 1, 5, 7}, generator) > 0.5).logical_or(torch::eye(5, 7).gt(0));
+  const auto scores = at::matmul(q, k.transpose(2, 3)) / std::sqrt(8.0);
+  const auto wanted =
+      at::matmul(scores.masked_fill(visible.logical_not(), -INFINITY).softmax(-1), v);
+  const auto gradients = torch::autograd::grad({wanted.square().sum()}, {q, k, v});
+  for (const auto& got :
+       {masked_attention(q, k, v, visible), masked_attention_in_order(q, k, v, visible)}) {
+    EXPECT_LT((got - wanted).abs().max().item<double>(), 1e-5);
+    const auto ours = torch::autograd::grad({got.square().sum()}, {q, k, v});
+    for (std::size_t i = 0; i < gradients.size(); ++i)
+      EXPECT_LT((ours[i] - gradients[i]).abs().max().item<double>(), 1e-4) << i;
+  }
+}
+
+TEST(Attention, without_a_mask_all_see_all) {
+  const auto ours = inputs();
+  EXPECT_TRUE(masked_attention(ours[0], ours[1], ours[2])
+                  .equal(at::scaled_dot_product_attention(ours[0], ours[1], ours[2])));
 }
 
 /// What the switch was when attention's own backward ran on this thread.

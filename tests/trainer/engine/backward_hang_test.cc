@@ -96,7 +96,7 @@ class HangingRun {
     for (std::int64_t step = 0; step < kHealthySteps; ++step) one_step(learner, step);
     has_begun_.arrive_and_wait();  // nobody is ahead, and all have one number of collectives
     if (rank == hang_.rank) {
-      learner.model().tensors()[hang_.parameter].register_hook([this](const at::Tensor&) {
+      learner.tensors()[hang_.parameter].register_hook([this](const at::Tensor&) {
         has_come_ = true;
         go_on_.wait();
       });

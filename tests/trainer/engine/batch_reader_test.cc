@@ -4,8 +4,8 @@
 
 #include <chrono>
 
+#include "tests/temporary_folder.h"
 #include "tests/trainer/data/token_bytes.h"
-#include "tests/trainer/temporary_folder.h"
 #include "trainer/workloads/gpt2/token_samples.h"
 
 namespace tj::trainer {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tests/trainer/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace tj::trainer {
 namespace {

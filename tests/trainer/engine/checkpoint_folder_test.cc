@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "tests/trainer/temporary_folder.h"
+#include "tests/temporary_folder.h"
 #include "trainer/checkpoint/safetensors.h"
 
 namespace tj::trainer {

@@ -10,8 +10,8 @@
 #include <random>
 #include <set>
 
+#include "tests/temporary_folder.h"
 #include "tests/trainer/engine/disk_calls.h"
-#include "tests/trainer/temporary_folder.h"
 #include "trainer/checkpoint/file_plan.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/save_work.h"

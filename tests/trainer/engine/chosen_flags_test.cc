@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/trainer/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace tj::trainer {
 namespace {

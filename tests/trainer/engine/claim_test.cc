@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "tests/trainer/temporary_folder.h"
+#include "tests/temporary_folder.h"
 #include "trainer/checkpoint/folder.h"
 #include "trainer/checkpoint/retention.h"
 

@@ -472,7 +472,7 @@ TEST(ReduceMemory, a_single_rank_pays_what_several_have_left_it) {
       EXPECT_TRUE(named.tensor.eq(0).all().item<bool>()) << named.name;
     return norm;
   };
-  const double parameters = static_cast<double>(trained_elements(run.workload));
+  const double parameters = static_cast<double>(trained_elements(run.workload.tensors()));
   EXPECT_LT(norm_with(0), 100);
   EXPECT_NEAR(norm_with(1000) / (1000 * std::sqrt(parameters)), 1, 0.01);
 }

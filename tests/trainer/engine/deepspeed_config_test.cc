@@ -114,6 +114,22 @@ TEST(DeepSpeedConfig, a_flag_that_says_otherwise_is_refused_with_both) {
             "--zero: is \"2\"; the file of --deepspeed says 3, and one of the two must go");
 }
 
+TEST(DeepSpeedConfig, groups_of_mics_are_ours_and_those_of_weights_alone_are_not) {
+  const auto config = deepspeed_config_from(
+      R"({"zero_optimization": {"stage": 3, "zero_hpz_partition_size": 8, "mics_shard_size": 4}})",
+      8);
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->flags, (Flags{{"--zero", "3"}, {"--zero-group", "4"}}));
+  EXPECT_EQ(config->keys[1].outcome,
+            "not honoured: only weights lie in its groups; --zero-group shares out everything "
+            "there");
+  const auto off = deepspeed_config_from(
+      R"({"zero_optimization": {"stage": 3, "zero_hpz_partition_size": 1, "mics_shard_size": -1}})",
+      8);
+  ASSERT_TRUE(off);
+  EXPECT_EQ(off->flags, (Flags{{"--zero", "3"}}));
+}
+
 TEST(DeepSpeedConfig, keys_of_stage_3_are_not_used_below_it) {
   const auto config = deepspeed_config_from(
       R"({"zero_optimization": {"stage": 2, "stage3_prefetch_bucket_size": 5}})", 2);

@@ -80,6 +80,15 @@ class EngineTest(ProcessTest):
             left, right = (bits_of(out / f"step-{step:06}", stem) for out in (one, other))
             self.assertEqual(left, right, f"{stem} of {one.name} and {other.name}")
 
+    def assert_resumes_on_any_ranks_and_groups(self, *flags):
+        """Six steps on one rank, and the same on four in groups, then two, then one, have the same bits."""
+        whole, parts = self.folder / "whole", self.folder / "parts"
+        self.train(*flags, "--steps", 6, "--out", whole)
+        self.train_ranks(4, *flags, "--zero", 3, "--zero-group", 2, "--steps", 2, "--out", parts)
+        self.train_ranks(2, *flags, "--zero", 1, "--steps", 4, "--out", parts, "--resume")
+        self.train(*flags, "--steps", 6, "--out", parts, "--resume")
+        self.assert_same_bits(whole, parts, 6)
+
     def events(self):
         return [line for line in self.metrics() if "event" in line]
 

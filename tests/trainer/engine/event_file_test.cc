@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "tests/trainer/temporary_folder.h"
+#include "tests/temporary_folder.h"
 #include "trainer/report/event_messages.h"
 
 namespace tj::trainer {

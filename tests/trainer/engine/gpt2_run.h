@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "trainer/train/plan.h"
+#include "trainer/train/tuning.h"
 #include "trainer/workloads/gpt2/gpt2_workload.h"
 
 namespace tj::trainer {

@@ -5,7 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "tests/trainer/temporary_folder.h"
+#include "tests/temporary_folder.h"
 #include "trainer/checkpoint/manifest.h"
 
 namespace tj::trainer {

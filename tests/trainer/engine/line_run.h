@@ -147,7 +147,7 @@ inline LineOutcome train_lines(const TrainPlan& plan, int ranks, std::int64_t st
       outcome.norms.push_back(stepped.gradient_norm);
     }
     learner.prepare_save();  // nothing is in flight any more
-    for (const auto& tensor : learner.model().tensors())
+    for (const auto& tensor : learner.tensors())
       outcome.weights[static_cast<std::size_t>(communicator.rank())].push_back(
           tensor.detach().clone());
   });
@@ -203,7 +203,7 @@ inline LineOutcome train_lines_resumed(const TrainPlan& plan, int ranks, std::in
     second.begin(read);
     for (std::int64_t step = at; step < steps; ++step) line_step(second, plan, communicator, step);
     second.prepare_save();
-    for (const auto& tensor : second.model().tensors())
+    for (const auto& tensor : second.tensors())
       outcome.weights[static_cast<std::size_t>(communicator.rank())].push_back(
           tensor.detach().clone());
   });

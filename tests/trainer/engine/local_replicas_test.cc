@@ -127,7 +127,7 @@ TEST(LocalReplicas, send_next_to_nothing_between_two_synchronisations) {
       elements.push_back(communicator.volume().elements_sent - before);
     }
     EXPECT_EQ(elements[0], 0) << "the loss and the norm, half an element each";
-    EXPECT_EQ(elements[1], 3 * trained_elements(lines)) << "weights and both moments";
+    EXPECT_EQ(elements[1], 3 * trained_elements(lines.tensors())) << "weights and both moments";
   });
 }
 

@@ -243,7 +243,44 @@ TEST(TrainPlan, a_group_is_checked_once_the_model_is_known) {
   EXPECT_TRUE(gpt2_run(flags, 1, /*vocabulary=*/0));
   EXPECT_EQ(error_of(flags),
             "--group: is \"transformer.h.9.*\"; it must match the name of a tensor, such as "
-            "transformer.wte.weight");
+            "transformer.h.0.ln_1.weight, transformer.h.0.ln_1.bias or "
+            "transformer.h.0.attn.c_attn.weight");
+}
+
+TEST(TrainPlan, what_is_frozen_is_checked_once_the_model_is_known) {
+  const Flags flags = flags_with({{"--freeze", "transformer.h.0.*\ntransformer.w?e.weight"}});
+  const auto run = gpt2_run(flags, 1);
+  ASSERT_TRUE(run) << describe(run.error());
+  const auto all = trained_elements(run->workload.tensors());
+  const auto left = trained_elements(tensors_of(run->plan, run->workload));
+  EXPECT_LT(left, all);
+  EXPECT_EQ(setting_of(run->plan, "frozen").value, grouped(all - left));
+  EXPECT_EQ(shape_of(run->plan, run->workload).back(),
+            (ShapeEntry{"frozen", "--freeze", all - left}));
+  EXPECT_EQ(error_of({{"--freeze", "transformer.h.x.*"}}),
+            "--freeze: is \"transformer.h.x.*\"; it must match the name of a trained tensor, such "
+            "as transformer.h.0.ln_1.weight, transformer.h.0.ln_1.bias or "
+            "transformer.h.0.attn.c_attn.weight");
+  EXPECT_EQ(error_of({{"--freeze", "*"}}), "--freeze: leaves nothing to train of 52 tensors");
+}
+
+TEST(TrainPlan, groups_of_zero_divide_the_ranks) {
+  const auto zero_of = [](const Flags& flags, int ranks) {
+    const auto run = gpt2_run(flags_with(flags), ranks);
+    EXPECT_TRUE(run) << describe(run.error());
+    return run->plan.zero;
+  };
+  const Flags two{{"--zero", "2"}, {"--zero-group", "2"}};
+  EXPECT_EQ(zero_of(two, 4), (ZeroOptions{.stage = 2, .group_size = 2}));
+  EXPECT_EQ(zero_of(two, 2), ZeroOptions{.stage = 2}) << "one group of all ranks";
+  EXPECT_EQ(zero_of({{"--zero", "2"}}, 4), ZeroOptions{.stage = 2});
+  EXPECT_EQ(zero_of({{"--zero", "3"}, {"--zero-group", "1"}}, 4), ZeroOptions{});
+  EXPECT_EQ(error_of({{"--zero", "2"}, {"--zero-group", "3"}}, 4),
+            "--zero-group: is \"3\"; it must divide the number of ranks, 4");
+  EXPECT_EQ(error_of({{"--zero", "1"}, {"--zero-group", "8"}}, 4),
+            "--zero-group: is \"8\"; it must divide the number of ranks, 4");
+  EXPECT_EQ(error_of({{"--zero-group", "2"}}, 4),
+            "--zero-group: is \"2\"; it needs --zero 1, 2 or 3");
 }
 
 TEST(TrainPlan, the_vocabulary_is_that_of_the_data_unless_a_flag_says_more) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/trainer/temporary_folder.h"
+#include "tests/temporary_folder.h"
 #include "trainer/checkpoint/folder.h"
 
 namespace tj::trainer {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "tests/trainer/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace tj::trainer {
 namespace {

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <latch>
 
-#include "tests/trainer/temporary_folder.h"
+#include "tests/temporary_folder.h"
 #include "trainer/checkpoint/catalog.h"
 #include "trainer/checkpoint/safetensors.h"
 

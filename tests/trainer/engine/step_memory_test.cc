@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include "tests/temporary_folder.h"
 #include "tests/trainer/engine/gloo_ranks.h"
-#include "tests/trainer/temporary_folder.h"
 #include "trainer/checkpoint/folder.h"
 #include "trainer/train/learner.h"
 #include "trainer/workload/initial_tensor.h"

@@ -19,12 +19,24 @@ class Zero(EngineTest):
 
     def test_a_job_changes_stage_and_ranks_on_the_way_with_the_same_bits(self):
         whole, parts = self.folder / "whole", self.folder / "parts"
-        self.train(*BY_LOGICAL_SHARDS, "--steps", 6, "--out", whole)
-        walk = ((3, 2, 2), (1, 4, 3), (0, 1, 4), (2, 2, 5), (3, 4, 6))
-        for stage, ranks, steps in walk:
+        self.train(*BY_LOGICAL_SHARDS, "--steps", 8, "--out", whole)
+        walk = ((3, 2, 2, 2), (1, 4, 4, 3), (0, 1, 0, 4), (2, 4, 2, 5), (3, 4, 4, 6), (3, 4, 2, 7), (2, 2, 1, 8))
+        for stage, ranks, group, steps in walk:
             resume = () if steps == 2 else ("--resume",)
-            self.train_ranks(ranks, *BY_LOGICAL_SHARDS, "--zero", stage, "--steps", steps, "--out", parts, *resume)
-        self.assert_same_bits(whole, parts, 6)
+            groups = ("--zero-group", group) if group else ()
+            self.train_ranks(ranks, *BY_LOGICAL_SHARDS, "--zero", stage, *groups, "--steps", steps, "--out", parts, *resume)
+        self.assert_same_bits(whole, parts, 8)
+
+    def test_groups_of_any_size_have_the_same_bits(self):
+        whole = self.folder / "whole"
+        self.train(*BY_LOGICAL_SHARDS, "--steps", 3, "--out", whole)
+        for ranks, group in ((2, 1), (2, 2), (4, 1), (4, 2), (4, 4)):
+            out = self.folder / f"{ranks}-{group}"
+            flags = (*BY_LOGICAL_SHARDS, "--zero", 3, "--zero-persist", 0, "--zero-group", group)
+            printed, _ = self.train_ranks(ranks, *flags, "--steps", 3, "--out", out)[0]
+            self.assert_same_bits(whole, out, 3)
+            self.assertEqual(f"zero 3 on {ranks} ranks in groups of {group} | state " in printed, 1 < group < ranks)
+            self.assertRegex(printed, rf"\nzero-group +{group} +flag")
 
     def test_each_stage_moves_and_learns_as_it_should(self):
         alone = self.folder / "alone"
@@ -63,8 +75,22 @@ class Zero(EngineTest):
             name = f"step-{steps:06}"
             self.assertEqual(bits_of(whole / name, stem), bits_of(killed / name, stem), stem)
 
+    def test_a_rank_that_is_killed_ends_those_of_other_groups_too(self):
+        flags = (*BY_LOGICAL_SHARDS, "--zero", 3, "--zero-persist", 0, "--zero-group", 2, "--steps", 1_000_000, "--save-every", 2)
+        ranks = [self.start(*flags, rank=rank, world_size=4) for rank in range(4)]
+        for line in ranks[0].stdout:
+            if line.startswith("checkpoint "):
+                break
+        ranks[3].send_signal(signal.SIGKILL)
+        for rank in ranks[:3]:  # rank 0 shares nothing with it: neither its group nor its shard
+            _, err = self.finish(rank, 76)
+            self.assertIn("rank 3", self.cause(err))
+        ranks[3].communicate()
+
     def test_flags_of_stage_3_need_stage_3(self):
         _, err = self.train(*SMALL, "--zero", 2, "--zero-prefetch", 5, code=78)
         self.assertEqual(self.cause(err), 'trainer: --zero-prefetch: is "5"; it needs --zero 3')
+        _, err = self.train(*SMALL, "--zero", 2, "--zero-group", 2, code=78)
+        self.assertEqual(self.cause(err), 'trainer: --zero-group: is "2"; it must divide the number of ranks, 1')
         _, err = self.train(*SMALL, "--zero", 4, code=78)
         self.assertEqual(self.cause(err), 'trainer: --zero: is "4"; it must be a whole number from 0 to 3')

@@ -2,10 +2,13 @@
 #pragma once
 #include <torch/types.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <tuple>
 
 #include "tests/trainer/engine/rank_threads.h"
@@ -20,6 +23,14 @@ constexpr std::chrono::seconds kMailWaitMax{60};
 class Mailboxes {
  public:
   using Address = std::tuple<int, int, std::int64_t>;  // from, to, collective
+
+  /// Of ranks that were split off, by a name that they have in common.
+  Mailboxes& split(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    auto& found = splits_[name];
+    if (!found) found = std::make_unique<Mailboxes>();
+    return *found;
+  }
 
   void put(const Address& address, const at::Tensor& tensor) {
     const std::lock_guard lock(mutex_);
@@ -40,13 +51,14 @@ class Mailboxes {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<Address, std::vector<at::Tensor>> mail_;
+  std::map<std::string, std::unique_ptr<Mailboxes>> splits_;
 };
 
 /// A rank that is a thread. Gradients of stage 0 it does not synchronise.
 class ThreadRank final : public Communicator {
  public:
-  ThreadRank(Mailboxes& mailboxes, int rank, int world_size)
-      : mailboxes_(mailboxes), rank_(rank), world_size_(world_size) {}
+  ThreadRank(Mailboxes& mailboxes, int rank, int world_size, ThreadRank* split_off = nullptr)
+      : mailboxes_(mailboxes), rank_(rank), world_size_(world_size), split_off_(split_off) {}
   int rank() const override { return rank_; }
   int world_size() const override { return world_size_; }
   std::string named(int rank) const override { return "rank " + std::to_string(rank); }
@@ -55,6 +67,7 @@ class ThreadRank final : public Communicator {
     const auto sent = sent_[peer]++;
     const auto received = received_[peer]++;
     mailboxes_.put({rank_, peer, -1 - sent}, out);
+    add_sent(out.numel());
     if (in.numel() > 0) in.copy_(mailboxes_.take({peer, rank_, -1 - received}));
   }
 
@@ -100,6 +113,13 @@ class ThreadRank final : public Communicator {
   }
 
   CommVolume volume() const override { return volume_; }
+  std::unique_ptr<Communicator> split(std::span<const int> ranks) override {
+    const auto place = std::ranges::find(ranks, rank_) - ranks.begin();
+    auto& mailboxes =
+        mailboxes_.split(std::to_string(splits_++) + "/" + std::to_string(ranks.front()));
+    return std::make_unique<ThreadRank>(mailboxes, static_cast<int>(place),
+                                        static_cast<int>(ranks.size()), this);
+  }
   std::unique_ptr<GradientSync> synchronise(const std::vector<at::Tensor>&,
                                             std::span<const std::string>,
                                             const SyncOptions& options) override {
@@ -136,13 +156,18 @@ class ThreadRank final : public Communicator {
     return rows;
   }
 
-  void count(std::int64_t elements) {
-    volume_.elements_sent += elements * (world_size_ - 1) / world_size_;
+  void count(std::int64_t elements) { add_sent(elements * (world_size_ - 1) / world_size_); }
+
+  void add_sent(std::int64_t elements) {
+    volume_.elements_sent += elements;
+    if (split_off_ != nullptr) split_off_->add_sent(elements);
   }
 
   Mailboxes& mailboxes_;
   int rank_;
   int world_size_;
+  ThreadRank* split_off_;  // of which this one was
+  int splits_ = 0;
   std::int64_t next_ = 0;
   std::map<int, std::int64_t> sent_;
   std::map<int, std::int64_t> received_;

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "tests/trainer/temporary_folder.h"
+#include "tests/temporary_folder.h"
 #include "trainer/checkpoint/torch_archive.h"
 
 namespace tj::trainer {

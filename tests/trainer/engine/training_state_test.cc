@@ -128,6 +128,67 @@ TEST(StateGroups, each_rank_saves_the_slices_that_it_has_and_gathers_nothing) {
   });
 }
 
+/// Of two groups of two ranks, which each have all.
+std::vector<NamedTensor> two_copies(int rank) {
+  const std::vector<ElementRange> parts{{0, 7}, {7, kElements}, {0, 7}, {7, kElements}};
+  const auto part = parts[static_cast<std::size_t>(rank)];
+  std::vector<NamedTensor> tensors;
+  for (const char* const name : {"t0", "t1", "t2"})
+    tensors.push_back(
+        {.name = name,
+         .tensor = torch::arange(static_cast<float>(part.begin), static_cast<float>(part.end)),
+         .shape = {kElements},
+         .parts = parts,
+         .ranks_of_a_copy = 2});
+  return tensors;
+}
+
+TEST(StateGroups, of_copies_each_slice_is_saved_once_and_the_copies_take_turns) {
+  on_gloo_ranks(4, [&](Communicator& communicator, PhaseClock&) {
+    const int rank = communicator.rank();
+    StateTensors state;
+    state.model = state.optimizer = two_copies(rank);
+    const auto groups = state_groups(state, communicator, /*all_write=*/true, nullptr);
+    EXPECT_EQ(saved_of(groups[1]), (std::vector<Saved>{{"t0[0:7]", 0, rank == 0, false},
+                                                       {"t0[7:10]", 1, rank == 1, false},
+                                                       {"t1[0:7]", 2, rank == 2, false},
+                                                       {"t1[7:10]", 3, rank == 3, false},
+                                                       {"t2[0:7]", 0, rank == 0, false},
+                                                       {"t2[7:10]", 1, rank == 1, false}}));
+  });
+}
+
+TEST(StateGroups, a_writer_gathers_from_the_ranks_of_its_own_copy) {
+  for (const int writer : {0, 3}) {
+    on_gloo_ranks(4, [&](Communicator& communicator, PhaseClock&) {
+      StateTensors state;
+      state.model = two_copies(communicator.rank());
+      const auto groups = state_groups(state, communicator, /*all_write=*/false, nullptr);
+      const auto& tensor = groups[0].tensors[0];
+      if (communicator.rank() != writer) return tensor.send_to(writer);
+      std::vector<float> got(kElements);
+      const auto sent_before = communicator.volume().elements_sent;
+      tensor.copy_to(std::as_writable_bytes(std::span(got)));
+      for (std::int64_t i = 0; i < kElements; ++i)
+        EXPECT_EQ(got[static_cast<std::size_t>(i)], static_cast<float>(i));
+      EXPECT_EQ(communicator.volume().elements_sent, sent_before);
+    });
+  }
+}
+
+TEST(Fill, all_copies_get_their_parts_whoever_reads) {
+  for (const int readers : {1, 4}) {
+    Reads reads;
+    on_gloo_ranks(4, [&](Communicator& communicator, PhaseClock&) {
+      const int rank = communicator.rank();
+      const auto tensors = two_copies(rank);
+      for (const auto& named : tensors) named.tensor.zero_();
+      EXPECT_TRUE(fill(communicator, tensors, reader_of(rank, reads), readers));
+      expect_filled(tensors, rank);
+    });
+  }
+}
+
 TEST(StateGroups, the_only_writer_gathers_what_others_have) {
   on_gloo_ranks(kRanks, [&](Communicator& communicator, PhaseClock&) {
     const auto groups = state_groups(sharded_state(communicator.rank()), communicator,

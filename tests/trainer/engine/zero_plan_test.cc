@@ -6,6 +6,7 @@
 #include <random>
 
 #include "trainer/train/zero/exact_squares.h"
+#include "trainer/train/zero/shard_ranks.h"
 #include "trainer/train/zero/zero_schedule.h"
 #include "trainer/values/flat_layout.h"
 #include "trainer/workloads/gpt2/gpt2_config.h"
@@ -38,6 +39,23 @@ TEST(FlatLayout, a_rank_may_hold_nothing_of_a_small_group) {
   EXPECT_EQ(layout.part(0, 0), (ElementRange{0, 16}));
   EXPECT_EQ(layout.part(0, 1), (ElementRange{16, 20}));
   EXPECT_EQ(layout.part(0, 3).size(), 0);
+}
+
+TEST(RankInGroups, shards_lie_in_a_row_and_their_holders_one_group_apart) {
+  struct Case {
+    RankInGroups place;
+    std::vector<int> sharers, holders;
+  };
+  const Case cases[] = {{{0, 4, 4}, {0, 1, 2, 3}, {0}}, {{2, 4, 2}, {2, 3}, {0, 2}},
+                        {{3, 4, 2}, {2, 3}, {1, 3}},    {{1, 4, 1}, {1}, {0, 1, 2, 3}},
+                        {{4, 6, 3}, {3, 4, 5}, {1, 4}}, {{5, 6, 2}, {4, 5}, {1, 3, 5}},
+                        {{0, 1, 1}, {0}, {0}}};
+  for (const auto& [place, sharers, holders] : cases) {
+    EXPECT_EQ(place.sharers(), sharers) << place.rank << " of " << place.world_size;
+    EXPECT_EQ(place.holders(), holders) << place.rank << " of " << place.world_size;
+    EXPECT_EQ(place.sharers()[static_cast<std::size_t>(place.shard())], place.rank);
+    EXPECT_EQ(place.holders().size(), static_cast<std::size_t>(place.group_count()));
+  }
 }
 
 struct Example {

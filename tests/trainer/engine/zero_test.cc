@@ -1,6 +1,5 @@
 #include "trainer/train/zero/zero.h"
-#include "tests/trainer/engine/gpt2_run.h"
-#include "tests/trainer/engine/whole_state.h"
+#include "tests/trainer/engine/gpt2_training.h"
 
 #include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
@@ -10,7 +9,6 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "tests/trainer/engine/thread_ranks.h"
 #include "trainer/train/learner.h"
 #include "trainer/watch/phase_clock.h"
 
@@ -88,76 +86,6 @@ TEST(CountingAllocator, gives_raw_blocks_as_some_kernels_of_torch_ask_for_them) 
   EXPECT_EQ(counting_allocator().live_bytes(), before);
 }
 
-constexpr double kLr = 1e-2;
-
-Gpt2Run run_of(Flags flags, int world_size) {
-  flags.insert({{"--data", "/text"}, {"--out", "/out"}, {"--threads", "1"}});
-  auto run = gpt2_run(flags, world_size);
-  TORCH_CHECK(run, run ? "" : describe(run.error()));
-  return std::move(*run);
-}
-
-/// [batch, context + 1], the same for every run.
-at::Tensor tokens_of(const Gpt2Run& run, std::int64_t step) {
-  auto generator = at::detail::createCPUGenerator(static_cast<std::uint64_t>(step) + 5);
-  return torch::randint(0, 40, {run.plan.batch_size, run.workload.config().context + 1}, generator,
-                        torch::kInt64);
-}
-
-std::int64_t targets_of(const Gpt2Run& run) {
-  return run.plan.batch_size * run.workload.config().context;
-}
-
-void pass_all(Learner& learner, const Gpt2Run& run, int rank, std::int64_t step) {
-  const auto& plan = run.plan;
-  const auto tokens = tokens_of(run, step);
-  for (std::int64_t pass = 0; pass < plan.accumulation; ++pass) {
-    const auto first = (rank * plan.accumulation + pass) * plan.micro_batch;
-    learner.pass({tokens.narrow(0, first, plan.micro_batch)}, step * plan.batch_size + first,
-                 targets_of(run));
-  }
-}
-
-double train_step(Learner& learner, const Gpt2Run& run, int rank, std::int64_t step) {
-  pass_all(learner, run, rank, step);
-  const auto outcome = learner.update(kLr, targets_of(run));
-  TORCH_CHECK(outcome.is_applied, "every step counts");
-  return outcome.loss;
-}
-
-struct Trained {
-  std::vector<double> losses;
-  Tensors state;  // whole, flat: weights, moments and averages
-};
-
-constexpr std::int64_t kSteps = 4;
-
-Trained train(const Flags& flags, int world_size) {
-  const auto run = run_of(flags, world_size);
-  Trained trained;
-  on_ranks(world_size, [&](Communicator& communicator) {
-    PhaseClock clock;
-    Learner learner(run.plan, run.workload, communicator, clock);
-    learner.begin();
-    for (std::int64_t step = 0; step < kSteps; ++step) {
-      const double loss = train_step(learner, run, communicator.rank(), step);
-      if (communicator.rank() == 0) trained.losses.push_back(loss);
-    }
-    const auto state = learner.state();
-    collect(state.model, "", communicator.rank(), trained.state);
-    collect(state.optimizer, "", communicator.rank(), trained.state);
-    collect(state.ema, "ema.", communicator.rank(), trained.state);
-  });
-  return trained;
-}
-
-Flags small_with(const Flags& more) {
-  Flags flags{{"--layers", "2"},   {"--width", "32"},      {"--heads", "2"},
-              {"--seq-len", "16"}, {"--batch-size", "16"}, {"--grad-clip", "0.1"}};
-  for (const auto& [name, value] : more) flags[name] = value;
-  return flags;
-}
-
 std::string name_of(int stage, int ranks, int passes) {
   return "stage " + std::to_string(stage) + ", " + std::to_string(ranks) + " ranks, " +
          std::to_string(passes) + " passes";
@@ -181,13 +109,6 @@ TEST(Zero, deterministic_has_the_bits_of_plain_training_at_each_stage_and_size) 
       }
     }
   }
-}
-
-void expect_near(const std::vector<double>& got, const std::vector<double>& wanted, double bound,
-                 const std::string& what) {
-  ASSERT_EQ(got.size(), wanted.size()) << what;
-  for (std::size_t step = 0; step < wanted.size(); ++step)
-    EXPECT_NEAR(got[step] / wanted[step], 1.0, bound) << what << ", step " << step;
 }
 
 TEST(Zero, each_stage_learns_as_plain_training_within_a_bound) {
@@ -397,13 +318,13 @@ TEST(Zero, a_rank_that_leaves_out_a_block_holds_nobody_up) {
   constexpr std::int64_t kChainSteps = 6;
   constexpr int kRanks = 4;
   const auto wanted = trained_whole(chain, kRanks, kChainSteps);
-  for (const int stage : {1, 2, 3}) {
+  for (const auto& [stage, group] : {std::pair(1, kRanks), {2, kRanks}, {3, kRanks}, {3, 2}}) {
     Tensors got;
     on_ranks(kRanks, [&](Communicator& communicator) {
       Zero zero({.tensors = chain.specs,
                  .blocks = {{.tensors = {3, 0}}, {.tensors = {1}}, {.tensors = {2}}},
                  .rules = std::vector<UpdateRule>(4),
-                 .options = {.stage = stage},
+                 .options = {.stage = stage, .group_size = group},
                  .kind = {.stage = stage}},
                 communicator);
       std::vector<at::Tensor> tensors;

@@ -28,6 +28,7 @@ from support.waiting import until  # noqa: E402
 TRAINER = os.environ.get("TJ_TRAINER", "")
 GROUPS = pathlib.Path("/sys/fs/cgroup")
 LEDGER_ERROR_MAX = 0.01
+BATCH = ("--batch-size", 12)  # a fault comes within milliseconds: the steps after it may be short
 
 
 class Rank(Said):
@@ -39,7 +40,7 @@ class Rank(Said):
             NODE_NAME=NODES[rank], TRAININGJOB_ATTEMPT=str(attempt), CUDA_VISIBLE_DEVICES="",
             TRAININGJOB_TERMINATION_LOG=str(folder / f"words-{rank}"),
         )
-        arguments = ("--data", str(data_of(folder, rank)), "--out", str(out), *map(str, FLAGS), *map(str, more))
+        arguments = ("--data", str(data_of(folder, rank)), "--out", str(out), *map(str, (*FLAGS, *BATCH, *more)))
         super().__init__(subprocess.Popen(
             [*within, *place.within(rank), TRAINER, *LAUNCH, TRAINER, "train", *arguments],
             env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

@@ -23,7 +23,7 @@ FOUND_SECONDS_MAX = 60
 MIB = 1 << 20
 NAN = b"\x00\x00\xc0\x7f"
 NORM_WIDTH = 96
-FLAGS = ("--layers", 2, "--width", NORM_WIDTH, "--heads", 2, "--seq-len", 96, "--batch-size", 32, "--steps", STEPS,
+FLAGS = ("--layers", 2, "--width", NORM_WIDTH, "--heads", 2, "--seq-len", 96, "--steps", STEPS,
          "--save-every", 40, "--log-every", 1, "--log-style", "trainer", "--resume")
 LAUNCH = ("launch", "--grace-seconds", "20", "--")
 

@@ -121,6 +121,12 @@ class Kit:
     def data(self, name):
         return self.root / "data" / name
 
+    def number_of_samples(self):
+        """A file that says of how many samples made-up data is."""
+        path = self.out / "samples.txt"
+        path.write_text("4096")
+        return path
+
     def pictures(self, size=Pictures()):
         """A folder of PPM pictures, which are read without FFmpeg's libraries: a bright square that moves over a slope."""
         folder = self.out / f"pictures-{size.frames}x{size.width}x{size.height}"
@@ -171,12 +177,12 @@ class Kit:
         shutil.rmtree(folder, ignore_errors=True)
         return folder
 
-    def train(self, name, *flags, ranks=1, device=None, out=None, environment=None, code=0):
-        """Trains with the kit's trainer; `device` is its own word."""
-        command = [self.program("trainer"), "train", "--device", device or self.device, "--log-dir", "off", "--tensorboard",
+    def train(self, name, *flags, ranks=1, device=None, out=None, environment=None, code=0, program="trainer"):
+        """Trains with the kit's trainer, or with that of another `program`; `device` is its own word."""
+        command = [self.program(program), "train", "--device", device or self.device, "--log-dir", "off", "--tensorboard",
                    "off", "--out", out or self.folder(name), *flags]
         if ranks > 1:
-            command = [self.program("trainer"), "launch", "--nproc", ranks, "--", *command]
+            command = [self.program(program), "launch", "--nproc", ranks, "--", *command]
         return self.run(name, command, environment, code)
 
     def clear(self):

@@ -69,6 +69,10 @@ TEST(Forecast, of_zero_has_one_form_of_gradients) {
   const auto forecast = forecast_of(inputs);
   EXPECT_EQ(forecast.own, (ReduceChoice{.passes = 8, .codec = Codec::fp32}));
   EXPECT_NE(forecast_text(forecast).find("in --zero 2"), std::string::npos);
+  inputs.step.ranks = 4;
+  inputs.step.zero_group = 2;
+  EXPECT_NE(forecast_text(forecast_of(inputs)).find("in --zero 2 --zero-group 2,"),
+            std::string::npos);
 }
 
 TEST(Forecast, what_does_not_fit_is_said_with_what_would) {

@@ -36,6 +36,13 @@ TEST(Memory, is_that_of_the_table_of_zero) {
   }
 }
 
+TEST(Memory, groups_share_out_among_themselves) {
+  for (int stage = 0; stage <= 3; ++stage) {
+    const MemoryInputs alone{.ranks = 4, .zero_stage = stage};
+    EXPECT_EQ(state_of({.ranks = 16, .zero_stage = stage, .zero_group = 4}), state_of(alone));
+  }
+}
+
 TEST(Memory, of_a_codec_that_keeps_what_it_did_not_send) {
   const MemoryInputs inputs{.trained_elements = kElements, .ranks = 2};
   const auto extra = [&](Codec codec) {
@@ -48,7 +55,7 @@ TEST(Memory, of_a_codec_that_keeps_what_it_did_not_send) {
   };
   EXPECT_EQ(extra(Codec::bf16), 0);
   EXPECT_EQ(extra(Codec::int8), 4.0 * kElements);
-  EXPECT_EQ(extra(Codec::powersgd), 4.0 * kElements + 4 * 4 * 2000);
+  EXPECT_EQ(extra(Codec::powersgd), 4.0 * kElements + 4 * kReduceRankDefault * 2000);
 }
 
 MemoryInputs of_a_large_model() {

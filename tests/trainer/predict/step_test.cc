@@ -44,6 +44,24 @@ TEST(Step, only_the_last_pass_hides_anything) {
   EXPECT_DOUBLE_EQ(predict_step(inputs).exposed_s, once);
 }
 
+TEST(Step, a_core_that_serves_the_wire_computes_more_slowly_meanwhile) {
+  auto inputs = four_quarters();
+  inputs.link.core_s_per_byte = 0.2 / inputs.link.bytes_per_second;
+  const auto step = predict_step(inputs);
+  // Of 0.5 s to 2.3 s the wire is busy for 1.5 s, and computing loses a fifth of them.
+  EXPECT_NEAR(step.slowed_s, 0.3, 1e-9);
+  EXPECT_NEAR(step.exposed_s, 0.5, 1e-9);
+  EXPECT_NEAR(step.step_s(), 13.3, 1e-9);
+}
+
+TEST(Step, who_only_waits_for_the_wire_is_not_slowed_by_it) {
+  auto inputs = four_quarters();
+  inputs.link.core_s_per_byte = 0.2 / inputs.link.bytes_per_second;
+  inputs.reduction.overlaps = false;
+  EXPECT_DOUBLE_EQ(predict_step(inputs).slowed_s, 0);
+  EXPECT_DOUBLE_EQ(predict_step(inputs).exposed_s, 2);
+}
+
 TEST(Step, without_overlap_all_of_it_is_exposed) {
   auto inputs = four_quarters();
   inputs.reduction.overlaps = false;
@@ -109,6 +127,24 @@ TEST(Step, zero_moves_what_its_laws_say) {
   EXPECT_DOUBLE_EQ(moved(1), 2);
   EXPECT_DOUBLE_EQ(moved(2), 1 + 4);
   EXPECT_DOUBLE_EQ(moved(3), 3 * 4);
+}
+
+TEST(Step, groups_of_zero_sum_their_shards_once_in_a_step) {
+  auto inputs = four_quarters();
+  inputs.ranks = 8;
+  inputs.zero_stage = 3;
+  const auto all = predict_step(inputs);
+  inputs.ranks = 2;
+  const auto alone = predict_step(inputs);
+  inputs.ranks = 8;
+  inputs.zero_group = 2;
+  const auto grouped = predict_step(inputs);
+  // Half of the gradients around a ring of four groups.
+  const double across = 2 * 3.0 / 4 * (100.0 * kMebi / 2);
+  EXPECT_DOUBLE_EQ(grouped.sent_bytes, alone.sent_bytes + across);
+  EXPECT_LT(grouped.sent_bytes, all.sent_bytes);
+  EXPECT_GT(grouped.wire_s, alone.wire_s);
+  EXPECT_LE(grouped.exposed_s, all.exposed_s);
 }
 
 }  // namespace

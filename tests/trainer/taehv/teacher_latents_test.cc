@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "tests/trainer/temporary_folder.h"
+#include "tests/temporary_folder.h"
 #include "trainer/checkpoint/catalog.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/workloads/taehv/clip_samples.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/trainer/temporary_folder.h"
+#include "tests/temporary_folder.h"
 #include "trainer/data/video/video_files.h"
 
 namespace tj::trainer {

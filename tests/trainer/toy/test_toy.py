@@ -10,9 +10,10 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/docs", "tests/trainer")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/docs", "tests/trainer", "tests/trainer/engine")]
 import console  # noqa: E402
 import markdown  # noqa: E402
+from engine import tensors_of  # noqa: E402
 from launched import TRAINER, LaunchedTraining  # noqa: E402
 from support.processes import environment_of_a_program  # noqa: E402
 
@@ -44,6 +45,20 @@ class Toy(LaunchedTraining):
                 out = f"{ranks}-{stage}"
                 self.train(out, *flags, "--zero", stage, ranks=ranks)
                 self.assertEqual(self.losses(out), wanted, f"{ranks} ranks, stage {stage}")
+        for ranks, group in ((2, 1), (4, 1), (4, 2), (4, 4)):
+            out = f"{ranks}-in-groups-of-{group}"
+            self.train(out, *flags, "--zero", 2, "--zero-group", group, ranks=ranks)
+            self.assertEqual(self.losses(out), wanted, out)
+
+    def test_what_is_frozen_is_not_trained(self):
+        for ranks, flags in ((1, ()), (2, ()), (2, ("--zero", 3)), (4, ("--zero", 2, "--zero-group", 2))):
+            out = "-".join(map(str, ("frozen", ranks, *flags)))
+            said, _ = self.train(out, "--freeze", "bias", "--steps", 20, *flags, ranks=ranks)
+            tensors = tensors_of(self.folder / out / "step-000020", "model")
+            self.assertEqual(tensors["bias"][2], bytes(4))
+            self.assertNotEqual(tensors["weight"][2], bytes(4 * len(WEIGHTS)))
+            self.assertEqual(set(tensors_of(self.folder / out / "step-000020", "optimizer")), {"exp_avg.weight", "exp_avg_sq.weight"})
+            self.assertRegex(said, r"parameters +3 ")
 
     def plan(self, *flags):
         command = [TRAINER, "plan", "--model", "toy", "--world", 2, "--link", "1gbps", *flags]

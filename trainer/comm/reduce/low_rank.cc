@@ -10,6 +10,8 @@ namespace tj::trainer {
 namespace {
 
 constexpr std::size_t kLanes = 16;
+/// So many dot products or sums share what they load. The order of additions is that of one alone.
+constexpr std::size_t kBlock = 4;
 /// What is left of a column once those before it are taken off, as a share of it, is rounding only
 /// below this.
 constexpr double kOwnShareMin = 1e-6;
@@ -28,6 +30,27 @@ TJ_VECTORISED float dot(const float* left, const float* right, std::size_t count
   return sum;
 }
 
+struct Block {
+  const float* vectors[kBlock];
+  float factors[kBlock];
+};
+
+/// sums[i] = left . block.vectors[i], each as dot() does it.
+TJ_VECTORISED void dots(const float* left, const Block& block, std::size_t count, float* sums) {
+  float lanes[kBlock][kLanes] = {};
+  const std::size_t whole = count / kLanes * kLanes;
+  for (std::size_t i = 0; i < whole; i += kLanes)
+    for (std::size_t k = 0; k < kBlock; ++k)
+      for (std::size_t lane = 0; lane < kLanes; ++lane)
+        lanes[k][lane] += left[i + lane] * block.vectors[k][i + lane];
+  for (std::size_t k = 0; k < kBlock; ++k) {
+    float sum = 0;
+    for (const float lane : lanes[k]) sum += lane;
+    for (std::size_t i = whole; i < count; ++i) sum += left[i] * block.vectors[k][i];
+    sums[k] = sum;
+  }
+}
+
 /// In float64: squares of small gradients would vanish.
 TJ_VECTORISED double exact_dot(const float* left, const float* right, std::size_t count) {
   double lanes[kLanes] = {};
@@ -44,6 +67,16 @@ TJ_VECTORISED double exact_dot(const float* left, const float* right, std::size_
 
 TJ_VECTORISED void add_multiple(const float* more, float factor, float* values, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) values[i] += more[i] * factor;
+}
+
+/// values += the sum of block.factors[i] x block.vectors[i], one after another.
+TJ_VECTORISED void add_multiples(const Block& block, float* __restrict values, std::size_t count) {
+  const float *const a = block.vectors[0], *const b = block.vectors[1], *const c = block.vectors[2],
+                     *const d = block.vectors[3];
+  const float of_a = block.factors[0], of_b = block.factors[1], of_c = block.factors[2],
+              of_d = block.factors[3];
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = (((values[i] + a[i] * of_a) + b[i] * of_b) + c[i] * of_c) + d[i] * of_d;
 }
 
 TJ_VECTORISED void multiply_all(float* values, double factor, std::size_t count) {
@@ -65,17 +98,36 @@ double norm(std::span<const float> values) {
 
 void multiply(const MatrixView& matrix, std::span<const float> right, std::span<float> left) {
   const std::size_t rank = right.size() / matrix.columns;
-  for (std::size_t row = 0; row < matrix.rows; ++row)
-    for (std::size_t k = 0; k < rank; ++k)
-      left[k * matrix.rows + row] =
-          dot(matrix.row(row).data(), right.data() + k * matrix.columns, matrix.columns);
+  const std::size_t whole = rank / kBlock * kBlock;
+  const auto column = [&](std::size_t k) { return right.data() + k * matrix.columns; };
+  for (std::size_t row = 0; row < matrix.rows; ++row) {
+    const float* const values = matrix.row(row).data();
+    for (std::size_t k = 0; k < whole; k += kBlock) {
+      float sums[kBlock];
+      dots(values,
+           {.vectors = {column(k), column(k + 1), column(k + 2), column(k + 3)}, .factors = {}},
+           matrix.columns, sums);
+      for (std::size_t i = 0; i < kBlock; ++i) left[(k + i) * matrix.rows + row] = sums[i];
+    }
+    for (std::size_t k = whole; k < rank; ++k)
+      left[k * matrix.rows + row] = dot(values, column(k), matrix.columns);
+  }
 }
 
 void multiply_transposed(const MatrixView& matrix, std::span<const float> left,
                          std::span<float> right) {
   const std::size_t rank = left.size() / matrix.rows;
   std::ranges::fill(right, 0.0F);
-  for (std::size_t row = 0; row < matrix.rows; ++row)
+  const std::size_t whole = matrix.rows / kBlock * kBlock;
+  for (std::size_t row = 0; row < whole; row += kBlock)
+    for (std::size_t k = 0; k < rank; ++k) {
+      const float* const shares = left.data() + k * matrix.rows + row;
+      add_multiples({.vectors = {matrix.row(row).data(), matrix.row(row + 1).data(),
+                                 matrix.row(row + 2).data(), matrix.row(row + 3).data()},
+                     .factors = {shares[0], shares[1], shares[2], shares[3]}},
+                    right.data() + k * matrix.columns, matrix.columns);
+    }
+  for (std::size_t row = whole; row < matrix.rows; ++row)
     for (std::size_t k = 0; k < rank; ++k)
       add_multiple(matrix.row(row).data(), left[k * matrix.rows + row],
                    right.data() + k * matrix.columns, matrix.columns);
@@ -119,15 +171,28 @@ void rebuild(const MatrixView& matrix, std::span<const float> left, std::span<co
              std::span<const float> sum, std::span<float> error) {
   const std::size_t rank = left.size() / matrix.rows;
   const std::size_t columns = matrix.columns;
+  const std::size_t whole = rank / kBlock * kBlock;
   for (std::size_t row = 0; row < matrix.rows; ++row) {
     const auto values = matrix.row(row);
     const auto lacking = error.subspan(row * columns, columns);
     std::ranges::copy(values, lacking.begin());
     std::ranges::fill(values, 0.0F);
-    for (std::size_t k = 0; k < rank; ++k) {
-      const float share = left[k * matrix.rows + row];
-      add_multiple(own.data() + k * columns, -share, lacking.data(), columns);
-      add_multiple(sum.data() + k * columns, share, values.data(), columns);
+    const auto share = [&](std::size_t k) { return left[k * matrix.rows + row]; };
+    const auto add_block = [&](std::span<const float> factor, std::size_t k, float sign,
+                               float* to) {
+      const float* const first = factor.data() + k * columns;
+      add_multiples({.vectors = {first, first + columns, first + 2 * columns, first + 3 * columns},
+                     .factors = {sign * share(k), sign * share(k + 1), sign * share(k + 2),
+                                 sign * share(k + 3)}},
+                    to, columns);
+    };
+    for (std::size_t k = 0; k < whole; k += kBlock) {
+      add_block(own, k, -1, lacking.data());
+      add_block(sum, k, 1, values.data());
+    }
+    for (std::size_t k = whole; k < rank; ++k) {
+      add_multiple(own.data() + k * columns, -share(k), lacking.data(), columns);
+      add_multiple(sum.data() + k * columns, share(k), values.data(), columns);
     }
   }
 }

@@ -24,7 +24,10 @@ struct TakeGradient final : torch::autograd::PostAccumulateGradHook {
 }  // namespace
 
 Zero::Zero(ZeroInputs inputs, Communicator& communicator)
-    : inputs_(std::move(inputs)), comm_(communicator), homes_(inputs_.tensors.size()) {
+    : inputs_(std::move(inputs)),
+      comm_(communicator),
+      ranks_(communicator, inputs_.options.group_size),
+      homes_(inputs_.tensors.size()) {
   const auto is_frozen = [&](std::size_t tensor) {
     return inputs_.tensors[tensor].kind != TensorKind::trained;
   };
@@ -43,7 +46,7 @@ Zero::Zero(ZeroInputs inputs, Communicator& communicator)
           {.tensor = tensor, .shape = inputs_.tensors[tensor].shape, .size = sizes[tensor]});
       rules.push_back(inputs_.rules[tensor]);
     }
-    units_.emplace_back(std::move(members), plan.is_whole, inputs_.kind, comm_);
+    units_.emplace_back(std::move(members), plan.is_whole, inputs_.kind, ranks_);
     units_.back().make_optimizer(rules, inputs_.has_averages);
   }
 }
@@ -63,7 +66,7 @@ at::Tensor Zero::place(std::size_t tensor, const at::Tensor& initial) {
 void Zero::begin() {
   for (auto& unit : units_) unit.refresh();
   for (auto& unit : units_) unit.wait_gathered();
-  if (inputs_.is_deterministic) {
+  if (inputs_.kind.is_deterministic) {
     keep_gradients_in_tree();
   } else {
     take_gradients_by_hooks();
@@ -119,7 +122,7 @@ void Zero::enter(std::size_t step) {
 void Zero::leave(std::size_t step) {
   for (const auto unit : steps_[step].release) units_[unit].release();
   const bool sums_each_pass = inputs_.options.stage >= 2;
-  if (inputs_.is_deterministic || !(sums_each_pass || is_last_pass_)) return;
+  if (inputs_.kind.is_deterministic || !(sums_each_pass || is_last_pass_)) return;
   for (const auto unit : steps_[step].reduce) reduce(unit);
 }
 
@@ -128,7 +131,9 @@ void Zero::reduce(std::size_t unit) {
     units_[reducing_.front()].wait_reduced();
     reducing_.pop_front();
   }
-  units_[unit].begin_reduce();
+  if (ranks_.holders() != nullptr)
+    for (const auto other : reducing_) units_[other].go_on_reducing();
+  units_[unit].begin_reduce(is_last_pass_ || tree_);
   reducing_.push_back(unit);
 }
 
@@ -172,7 +177,7 @@ at::Tensor Zero::unscale(double scale) {
 
 at::Tensor Zero::clip(double norm_max) {
   const at::NoGradGuard no_grad;
-  auto norm = inputs_.is_deterministic ? exact_norm() : norm_of_shards();
+  auto norm = inputs_.kind.is_deterministic ? exact_norm() : norm_of_shards();
   if (norm_max > 0) clip_factor_ = clip_factor(norm, norm_max);
   return norm;
 }
@@ -182,7 +187,8 @@ at::Tensor Zero::exact_norm() {
   auto tensor =
       torch::from_blob(words.data(), {static_cast<std::int64_t>(words.size())}, torch::kInt64);
   comm_.all_reduce_sum(tensor);
-  return at::scalar_tensor(std::sqrt(ExactSquares::from_words(words).sum()),
+  const int copies = ranks_.place().group_count();  // a power of two: no bit is lost
+  return at::scalar_tensor(std::sqrt(ExactSquares::from_words(words).sum() / copies),
                            at::TensorOptions().dtype(at::kDouble).device(inputs_.kind.device));
 }
 
@@ -192,8 +198,9 @@ at::Tensor Zero::norm_of_shards() {
     norms.push_back(at::linalg_vector_norm(gradient.to(at::kFloat), 2, {}, false, at::kDouble));
   // Added one after the other: the bits don't depend on how many a kernel adds at once.
   auto squares = at::stack(norms).square().cumsum(0).select(0, -1).clone();
+  // Over all ranks, so that the groups clip alike whatever their processors round.
   comm_.all_reduce_sum(squares);
-  return squares.sqrt();
+  return squares.div_(ranks_.place().group_count()).sqrt();
 }
 
 void Zero::update(double lr, const at::Tensor& skip) {
@@ -225,9 +232,10 @@ void Zero::append(std::vector<NamedTensor>& list, const std::string& prefix,
     NamedTensor named{.name = prefix + inputs_.tensors[tensor].name,
                       .tensor = part(unit, member),
                       .shape = inputs_.tensors[tensor].shape,
-                      .parts = {}};
+                      .parts = {},
+                      .ranks_of_a_copy = ranks_.place().group_size};
     for (int rank = 0; rank < comm_.world_size(); ++rank)
-      named.parts.push_back(unit.layout().part(member, rank));
+      named.parts.push_back(unit.layout().part(member, rank % ranks_.place().group_size));
     list.push_back(std::move(named));
   }
 }

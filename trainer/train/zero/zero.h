@@ -8,6 +8,7 @@
 
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/train/logical_shard_tree.h"
+#include "trainer/train/zero/shard_ranks.h"
 #include "trainer/train/zero/zero_schedule.h"
 #include "trainer/train/zero/zero_unit.h"
 #include "trainer/workload/block_hooks.h"
@@ -22,7 +23,6 @@ struct ZeroInputs {
   std::vector<UpdateRule> rules;  // of each tensor
   ZeroOptions options;            // of stage 1 and above
   ZeroKind kind;
-  bool is_deterministic = false;  // gradients are summed along the tree of logical shards
   bool has_averages = false;
 };
 
@@ -89,6 +89,7 @@ class Zero final : public BlockHooks {
 
   ZeroInputs inputs_;
   Communicator& comm_;
+  ShardRanks ranks_;
   std::vector<std::optional<Home>> homes_;  // of each tensor; frozen ones have none
   std::vector<ZeroUnit> units_;
   std::vector<ZeroStep> steps_;

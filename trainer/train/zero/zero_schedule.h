@@ -15,6 +15,7 @@ namespace tj::trainer {
 
 struct ZeroOptions {
   int stage = 0;  // 0: plain data parallel; 1: moments sharded; 2: and gradients; 3: and weights
+  std::optional<int> group_size;  // ranks that share out among themselves; absent: all do
   // Those below count elements and are of stage 3.
   std::int64_t persist = 0;               // tensors up to this size stay whole everywhere
   std::optional<std::int64_t> prefetch;   // gathered ahead; absent: the next block, whatever it is

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "trainer/comm/tree_all_reduce.h"
 #include "trainer/train/gradients.h"
 
 namespace tj::trainer {
@@ -46,12 +47,12 @@ at::Tensor slice(const at::Tensor& flat, int rank, std::int64_t size) {
 }  // namespace
 
 ZeroUnit::ZeroUnit(std::vector<Member> members, bool is_whole, const ZeroKind& kind,
-                   Communicator& comm)
+                   ShardRanks& ranks)
     : members_(std::move(members)),
-      layout_(sizes_of(members_), comm.world_size()),
+      layout_(sizes_of(members_), ranks.place().group_size),
       is_whole_(is_whole),
       kind_(kind),
-      comm_(&comm),
+      ranks_(&ranks),
       moment_index_(members_.size()),
       has_arrived_(members_.size()) {
   const auto options = at::TensorOptions().device(kind.device);
@@ -65,13 +66,13 @@ ZeroUnit::ZeroUnit(std::vector<Member> members, bool is_whole, const ZeroKind& k
   } else {
     free_memory(whole_);
   }
-  shard_ = is_whole ? slice(whole_, comm.rank(), shard_size)
+  shard_ = is_whole ? slice(whole_, shard(), shard_size)
                     : torch::zeros({shard_size}, options.dtype(kind.weights));
   master_ =
       kind.weights == at::kFloat ? shard_ : torch::zeros({shard_size}, options.dtype(at::kFloat));
   for (std::size_t member = 0; member < members_.size(); ++member) {
-    const auto part = layout_.part(member, comm.rank());
-    const auto begin = layout_.offset(member) + part.begin - comm.rank() * shard_size;
+    const auto part = layout_.part(member, shard());
+    const auto begin = layout_.offset(member) + part.begin - shard() * shard_size;
     pieces_.push_back(part.size() == 0
                           ? at::Tensor()
                           : window(master_, master_.storage_offset() + begin, {part.size()}));
@@ -84,7 +85,7 @@ ZeroUnit::~ZeroUnit() = default;
 void ZeroUnit::place(std::size_t member, const at::Tensor& initial) {
   const at::NoGradGuard no_grad;
   const auto flat = initial.detach().reshape({-1});
-  const auto part = layout_.part(member, comm_->rank());
+  const auto part = layout_.part(member, shard());
   if (part.size() > 0) pieces_[member].copy_(flat.narrow(0, part.begin, part.size()));
   if (auto own = average(member); own.defined()) own.copy_(pieces_[member]);
   if (is_whole_) window(whole_, layout_.offset(member), {members_[member].size}).copy_(flat);
@@ -105,7 +106,7 @@ void ZeroUnit::make_optimizer(const std::vector<UpdateRule>& rules, bool has_ave
 
 void ZeroUnit::begin_gather() {
   if (!has_memory(whole_)) allocate(whole_);
-  gathering_ = comm_->all_gather(shard_, whole_);
+  gathering_ = ranks_->sharers().all_gather(shard_, whole_);
 }
 
 void ZeroUnit::wait_gathered() {
@@ -120,7 +121,7 @@ void ZeroUnit::release() {
 
 void ZeroUnit::keep_gradients_in(const at::Tensor& place) {
   whole_gradient_ = place;
-  gradient_ = window(place, place.storage_offset() + comm_->rank() * layout_.shard_size(),
+  gradient_ = window(place, place.storage_offset() + shard() * layout_.shard_size(),
                      {layout_.shard_size()});
   is_placed_ = true;
 }
@@ -138,7 +139,7 @@ void ZeroUnit::allocate_whole_gradient() {
     // Where passes are added up before the sum over ranks, they are so in the type of the sum.
     const auto type = kind_.stage == 1 ? kind_.gradients : kind_.weights;
     whole_gradient_ = torch::empty({layout_.size()}, whole_.options().dtype(type));
-    if (kind_.stage == 1) gradient_ = slice(whole_gradient_, comm_->rank(), layout_.shard_size());
+    if (kind_.stage == 1) gradient_ = slice(whole_gradient_, shard(), layout_.shard_size());
   }
   // What no tensor fills must not look like a gradient.
   std::int64_t filled = 0;
@@ -165,7 +166,7 @@ void ZeroUnit::take_gradient(std::size_t member) {
   parameter.mutable_grad().reset();
 }
 
-void ZeroUnit::begin_reduce() {
+void ZeroUnit::begin_reduce(bool is_last_pass) {
   const at::NoGradGuard no_grad;
   if (!is_placed_) {
     if (std::ranges::none_of(has_arrived_, std::identity())) allocate_whole_gradient();
@@ -176,19 +177,37 @@ void ZeroUnit::begin_reduce() {
   if (!gradient_.defined())
     gradient_ = torch::empty({layout_.shard_size()}, whole_.options().dtype(kind_.gradients));
   pass_sum_ = has_sum_ && !keeps_whole_gradient() ? torch::empty_like(gradient_) : gradient_;
-  reducing_ = comm_->reduce_scatter(whole_gradient_, pass_sum_);
+  will_cross_ = is_last_pass && ranks_->holders() != nullptr;
+  reducing_ = ranks_->sharers().reduce_scatter(whole_gradient_, pass_sum_);
 }
 
-void ZeroUnit::wait_reduced() {
+void ZeroUnit::go_on_reducing() {
   if (!reducing_) return;
   reducing_->wait();
   reducing_.reset();
   if (!pass_sum_.is_same(gradient_)) gradient_.add_(pass_sum_);
   pass_sum_.reset();
   has_sum_ = true;
-  if (keeps_whole_gradient()) return;
-  free_memory(whole_gradient_);
-  has_arrived_.assign(members_.size(), false);
+  if (!keeps_whole_gradient()) {
+    free_memory(whole_gradient_);
+    has_arrived_.assign(members_.size(), false);
+  }
+  if (will_cross_) begin_crossing();
+}
+
+/// The ranks of a group are a subtree of the tree over all ranks, and the groups are the rest.
+void ZeroUnit::begin_crossing() {
+  if (kind_.is_deterministic) {
+    tree_all_reduce(*ranks_->holders(), gradient_);
+  } else {
+    crossing_ = ranks_->holders()->begin_all_reduce_sum(gradient_);
+  }
+}
+
+void ZeroUnit::wait_reduced() {
+  go_on_reducing();
+  if (crossing_) crossing_->wait();
+  crossing_.reset();
 }
 
 /// What this rank has of the members' weights, in the order of the optimizer.
@@ -203,10 +222,10 @@ void ZeroUnit::update(const ShardUpdate& how) {
   const at::NoGradGuard no_grad;
   auto gradient = gradient_.to(at::kFloat);
   if (how.factor.defined()) gradient.mul_(how.factor);
-  const auto shard_begin = comm_->rank() * layout_.shard_size();
+  const auto shard_begin = shard() * layout_.shard_size();
   for (std::size_t member = 0; member < members_.size(); ++member) {
     if (!pieces_[member].defined()) continue;
-    const auto part = layout_.part(member, comm_->rank());
+    const auto part = layout_.part(member, shard());
     pieces_[member].mutable_grad() =
         gradient.narrow(0, layout_.offset(member) + part.begin - shard_begin, part.size());
   }

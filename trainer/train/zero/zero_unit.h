@@ -9,6 +9,7 @@
 
 #include "trainer/comm/communicator.h"
 #include "trainer/train/adamw.h"
+#include "trainer/train/zero/shard_ranks.h"
 #include "trainer/values/flat_layout.h"
 
 namespace tj::trainer {
@@ -19,6 +20,7 @@ struct ZeroKind {
   at::ScalarType weights = at::kFloat;    // what the model computes with; updated in float32
   at::ScalarType gradients = at::kFloat;  // of their sum over passes
   at::Device device = at::kCPU;
+  bool is_deterministic = false;  // gradients are summed along the tree of logical shards
 };
 
 /// How a unit's shard is updated. The tensors are float32 scalars on its device.
@@ -36,7 +38,7 @@ class ZeroUnit {
     std::int64_t size = 0;
   };
 
-  ZeroUnit(std::vector<Member> members, bool is_whole, const ZeroKind& kind, Communicator& comm);
+  ZeroUnit(std::vector<Member> members, bool is_whole, const ZeroKind& kind, ShardRanks& ranks);
   ZeroUnit(ZeroUnit&&) noexcept;
   ~ZeroUnit();
 
@@ -64,12 +66,16 @@ class ZeroUnit {
   at::Tensor whole_gradient(std::size_t member) const;
   /// Takes what backward has left in the parameter's grad, once in each pass.
   void take_gradient(std::size_t member);
-  /// A member without a gradient in this pass counts as zero.
-  void begin_reduce();
+  /// A member without a gradient in this pass counts as zero. In the last pass of a step the sums
+  /// of all groups are added up, too.
+  void begin_reduce(bool is_last_pass);
+  /// Once the sum of the group is there that over the groups begins, where one is to be made.
+  void go_on_reducing();
   void wait_reduced();
   /// All ranks have reduced what this pass gave.
   void end_pass() { is_reduced_ = false; }
-  /// The sum over ranks and passes of this rank's shard, once reduced.
+  /// The sum over ranks and passes of this rank's shard, once reduced; before the last pass, over
+  /// the ranks of the group.
   at::Tensor& gradient() { return gradient_; }
 
   /// New weights of the shard from gradient(); begins to gather them where they stay whole.
@@ -97,12 +103,14 @@ class ZeroUnit {
   std::vector<at::Tensor> parts() const;
   bool keeps_whole_gradient() const { return kind_.stage == 1 || is_placed_; }
   void allocate_whole_gradient();
+  void begin_crossing();
+  int shard() const { return ranks_->place().shard(); }
 
   std::vector<Member> members_;
   FlatLayout layout_;
   bool is_whole_;
   ZeroKind kind_;
-  Communicator* comm_;
+  ShardRanks* ranks_;
   at::Tensor whole_;                    // weights of all shards; without memory while released
   at::Tensor shard_;                    // this rank's; a window on whole_ where that stays
   at::Tensor master_;                   // in float32; shard_ itself where that is
@@ -118,8 +126,10 @@ class ZeroUnit {
   bool is_placed_ = false;
   bool has_sum_ = false;     // gradient_ holds earlier passes
   bool is_reduced_ = false;  // in this pass
+  bool will_cross_ = false;  // from group to group, once the group's own sum is there
   std::unique_ptr<Pending> gathering_;
-  std::unique_ptr<Pending> reducing_;
+  std::unique_ptr<Pending> reducing_;  // in the group
+  std::unique_ptr<Pending> crossing_;  // over the groups
 };
 
 }  // namespace tj::trainer

@@ -6,7 +6,9 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "contract/result.h"
 #include "trainer/workload/attention.h"
@@ -116,13 +118,16 @@ struct Gpt2::Recomputed : torch::autograd::Function<Gpt2::Recomputed> {
     const auto* model = reinterpret_cast<const Gpt2*>(context->saved_data["model"].toInt());
     auto inputs = context->get_saved_variables();
     inputs[0] = inputs[0].detach().requires_grad_(true);
+    std::vector<at::Tensor> wanted;  // without those that are frozen
+    std::ranges::copy_if(inputs, std::back_inserter(wanted), &at::Tensor::requires_grad);
     const at::AutoGradMode with_gradients(true);
     const Autocast autocast(model->options_.precision, inputs[0].device().type());
     const auto again = model->layer(inputs[0], context->saved_data["layer"].toInt(),
                                     sample_of(context->saved_data["sample"].toInt()));
-    const auto wanted = torch::autograd::grad({again}, inputs, {gradients[0]});
+    const auto made = torch::autograd::grad({again}, wanted, {gradients[0]});
     torch::autograd::variable_list result(kInputsBefore);
-    result.insert(result.end(), wanted.begin(), wanted.end());
+    for (auto next = made.begin(); const auto& input : inputs)
+      result.push_back(input.requires_grad() ? *next++ : at::Tensor());
     return result;
   }
 

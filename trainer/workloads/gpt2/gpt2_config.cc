@@ -47,7 +47,10 @@ void append_layer(std::vector<TensorSpec>& tensors, const std::string& prefix,
       .kind = TensorInit::Kind::normal,
       .scale = kInitStd / std::sqrt(2.0 * static_cast<double>(config.layers))};
   const auto add = [&](const char* name, std::vector<std::int64_t> shape, TensorInit init) {
-    tensors.push_back({.name = prefix + name, .shape = std::move(shape), .init = init});
+    tensors.push_back({.name = prefix + name,
+                       .shape = std::move(shape),
+                       .init = init,
+                       .layout = MatrixLayout::inputs_outputs});
   };
   add("ln_1.weight", {width}, kOnes);
   add("ln_1.bias", {width}, kZeros);
@@ -82,7 +85,8 @@ Gpt2Config gpt2_model(const Preset& preset) {
 std::vector<TensorSpec> gpt2_tensors(const Gpt2Config& config) {
   std::vector<TensorSpec> tensors;
   const auto add = [&](const char* name, std::vector<std::int64_t> shape, TensorInit init) {
-    tensors.push_back({.name = name, .shape = std::move(shape), .init = init});
+    tensors.push_back(
+        {.name = name, .shape = std::move(shape), .init = init, .layout = MatrixLayout::rows});
   };
   add("transformer.wte.weight", {config.vocabulary, config.width}, kNormal);
   add("transformer.wpe.weight", {config.context, config.width}, kNormal);

@@ -1,12 +1,9 @@
 #include "trainer/workloads/gpt2/trained_gpt2.h"
 
-#include <torch/types.h>
-
 #include <algorithm>
 
 #include "trainer/checkpoint/trained_weights.h"
-#include "trainer/workload/autocast.h"
-#include "trainer/workload/initial_tensor.h"
+#include "trainer/workload/read_weights.h"
 #include "trainer/workloads/gpt2/hugging_face.h"
 
 namespace tj::trainer {
@@ -43,20 +40,6 @@ Result<std::int64_t> heads_of(const TrainedGpt2Request& request, const fs::path&
                .subject = "--model"};
 }
 
-/// Once each in float32, then in the type that products are computed in.
-Result<std::vector<at::Tensor>> read_weights(const TensorReader& reader, const Gpt2Config& config,
-                                             const ModelOptions& options) {
-  std::vector<at::Tensor> weights;
-  for (const auto& spec : gpt2_tensors(config)) {
-    auto weight = torch::empty(spec.shape);
-    const std::span floats(weight.data_ptr<float>(), static_cast<std::size_t>(weight.numel()));
-    const auto read = reader({.name = spec.name, .shape = spec.shape, .floats = floats});
-    if (!read) return read.error();
-    weights.push_back(weight.to(device_of(options.gpu), type_of(options.precision)));
-  }
-  return weights;
-}
-
 }  // namespace
 
 Result<TrainedGpt2> open_trained_gpt2(const TrainedGpt2Request& request) {
@@ -74,11 +57,12 @@ Result<TrainedGpt2> open_trained_gpt2(const TrainedGpt2Request& request) {
     trained.config.heads = *heads;
   }
   if (const auto checked = check(trained.config, *path); !checked) return checked.error();
+  const auto specs = gpt2_tensors(trained.config);
   std::vector<std::string> names;
-  for (const auto& spec : gpt2_tensors(trained.config)) names.push_back(spec.name);
+  for (const auto& spec : specs) names.push_back(spec.name);
   const auto reader = open_initial_weights(*path, names);
   if (!reader) return wrong(request.from, describe(reader.error()));
-  auto weights = read_weights(*reader, trained.config, request.options);
+  auto weights = read_weights(*reader, specs, request.options);
   if (!weights) return wrong(request.from, describe(weights.error()));
   trained.model = std::make_unique<Gpt2>(std::move(*weights), trained.config, request.options);
   return trained;

@@ -55,6 +55,24 @@ std::string columns_of(const parquet::schema::GroupNode& root) {
   return words.empty() ? "none" : words;
 }
 
+bool is_number(const parquet::ColumnDescriptor& column) {
+  switch (column.physical_type()) {
+    case parquet::Type::BOOLEAN:
+    case parquet::Type::INT32:
+    case parquet::Type::INT64:
+    case parquet::Type::FLOAT:
+    case parquet::Type::DOUBLE: return true;
+    default: return false;
+  }
+}
+
+/// Down through lists, each of which has one member; -1 where there are several.
+int only_leaf(const parquet::SchemaDescriptor& schema, const parquet::schema::Node& node) {
+  if (node.is_primitive()) return schema.ColumnIndex(node);
+  const auto& group = static_cast<const parquet::schema::GroupNode&>(node);
+  return group.field_count() == 1 ? only_leaf(schema, *group.field(0)) : -1;
+}
+
 }  // namespace
 
 int text_leaf(const parquet::SchemaDescriptor& schema, std::string_view field) {
@@ -67,6 +85,26 @@ int text_leaf(const parquet::SchemaDescriptor& schema, std::string_view field) {
     if (leaf >= 0) return leaf;
     throw std::runtime_error("its column \"" + shown(field) + "\" is no text (" + kind_of(node) +
                              ")" + rest);
+  }
+  throw std::runtime_error("has no column \"" + shown(field) + "\"" + rest);
+}
+
+bool has_column(const parquet::SchemaDescriptor& schema, std::string_view field) {
+  const auto& root = *schema.group_node();
+  for (int i = 0; i < root.field_count(); ++i)
+    if (root.field(i)->name() == field) return true;
+  return false;
+}
+
+int number_leaf(const parquet::SchemaDescriptor& schema, std::string_view field) {
+  const auto& root = *schema.group_node();
+  const std::string rest = "; its columns are " + columns_of(root);
+  for (int i = 0; i < root.field_count(); ++i) {
+    if (root.field(i)->name() != field) continue;
+    const int leaf = only_leaf(schema, *root.field(i));
+    if (leaf >= 0 && is_number(*schema.Column(leaf))) return leaf;
+    throw std::runtime_error("its column \"" + shown(field) + "\" has no numbers (" +
+                             kind_of(*root.field(i)) + ")" + rest);
   }
   throw std::runtime_error("has no column \"" + shown(field) + "\"" + rest);
 }

@@ -1,9 +1,10 @@
-// libtrainer_parquet.so: text out of Parquet by Arrow's libraries.
+// libtrainer_parquet.so: text and numbers out of Parquet by Arrow's libraries.
 #include <exception>
 #include <memory>
 #include <string>
 
 #include "trainer/data/parquet/arrow/abi.h"
+#include "trainer/data/parquet/arrow/number_columns.h"
 #include "trainer/data/parquet/arrow/text_column.h"
 
 namespace tj::trainer {
@@ -37,8 +38,38 @@ std::int64_t read(void* file, ParquetCell* cells, std::int64_t count, PluginText
   return -1;
 }
 
-constexpr ParquetPlugin kPlugin{
-    .abi = kParquetAbi, .open = open, .close = close, .seek = seek, .read = read};
+NumberColumns& numbers_of(void* file) { return *static_cast<NumberColumns*>(file); }
+
+void* open_numbers(const char* path, std::int64_t* rows, PluginText* why) try {
+  auto file = std::make_unique<NumberColumns>(path);
+  *rows = file->rows();
+  return file.release();
+} catch (const std::exception& failure) {
+  why->write(failure.what());
+  return nullptr;
+}
+
+void close_numbers(void* file) { delete static_cast<NumberColumns*>(file); }
+
+bool has_column(void* file, const char* field) { return numbers_of(file).has(field); }
+
+bool read_numbers(void* file, const ParquetNumbers* numbers, PluginText* why) try {
+  numbers_of(file).read(*numbers);
+  return true;
+} catch (const std::exception& failure) {
+  why->write(failure.what());
+  return false;
+}
+
+constexpr ParquetPlugin kPlugin{.abi = kParquetAbi,
+                                .open = open,
+                                .close = close,
+                                .seek = seek,
+                                .read = read,
+                                .open_numbers = open_numbers,
+                                .close_numbers = close_numbers,
+                                .has_column = has_column,
+                                .read_numbers = read_numbers};
 
 }  // namespace
 }  // namespace tj::trainer

@@ -1,43 +1,18 @@
 #include "trainer/data/parquet/arrow/text_column.h"
 
-#include <arrow/io/file.h>
-#include <parquet/exception.h>
 #include <parquet/metadata.h>
-#include <parquet/properties.h>
 
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
 
 #include "trainer/data/parquet/arrow/column_words.h"
+#include "trainer/data/parquet/arrow/open_parquet.h"
 
 namespace tj::trainer {
 namespace {
 
-/// Of one file: a page as it lies there, the same unpacked, and the dictionary.
-constexpr std::int64_t kBufferBytesMax = std::int64_t{1} << 30;
-constexpr std::int64_t kStreamBytes = 64 << 10;
-/// Of the lists of a footer: row groups, columns. An entry takes some hundred bytes.
-constexpr std::int32_t kListEntriesMax = 200'000;
-constexpr std::int32_t kStringBytesMax = 16 << 20;  // statistics have the shortest and longest text
 constexpr std::size_t kBatchRows = 1024;
-constexpr std::int64_t kRowsMax = std::int64_t{1} << 50;  // so that sums of rows are exact
-
-parquet::ReaderProperties properties_of(arrow::MemoryPool* pool) {
-  parquet::ReaderProperties properties(pool);
-  properties.enable_buffered_stream();  // else a whole column chunk is read at once
-  properties.set_buffer_size(kStreamBytes);
-  properties.set_thrift_container_size_limit(kListEntriesMax);
-  properties.set_thrift_string_size_limit(kStringBytesMax);
-  properties.set_page_checksum_verification(true);
-  return properties;
-}
-
-std::unique_ptr<parquet::ParquetFileReader> open_file(const std::string& path,
-                                                      arrow::MemoryPool* pool) {
-  PARQUET_ASSIGN_OR_THROW(auto file, arrow::io::ReadableFile::Open(path, pool));
-  return parquet::ParquetFileReader::Open(std::move(file), properties_of(pool));
-}
 
 /// Leaves out pages that end before a row, which are not even unpacked then.
 struct PageSkip {
@@ -57,8 +32,8 @@ struct PageSkip {
 
 TextColumn::TextColumn(const std::string& path, const std::string& field)
     : counted_(arrow::system_memory_pool()),
-      pool_(&counted_, kBufferBytesMax),
-      file_(open_file(path, &pool_)),
+      pool_(&counted_, kParquetBufferBytesMax),
+      file_(open_parquet(path, &pool_)),
       leaf_(text_leaf(*file_->metadata()->schema(), field)),
       levels_(kBatchRows),
       values_(kBatchRows) {
@@ -76,7 +51,7 @@ void TextColumn::add_group(int group) {
   const auto of_group = file_->metadata()->RowGroup(group);
   const auto rows = of_group->num_rows();
   const auto chunk = leaf_ < of_group->num_columns() ? of_group->ColumnChunk(leaf_) : nullptr;
-  if (!chunk || rows < 0 || rows > kRowsMax - column_.rows || chunk->num_values() != rows) {
+  if (!chunk || rows < 0 || rows > kParquetRowsMax - column_.rows || chunk->num_values() != rows) {
     throw std::runtime_error("row group " + std::to_string(group) + " has " + std::to_string(rows) +
                              " rows, and its column " +
                              std::to_string(chunk ? chunk->num_values() : 0));

@@ -1,8 +1,7 @@
 // The text in one column of one Parquet file, page by page: what is in memory is a page and the
 // column's dictionary, however large a row group is. Throws what Arrow throws.
 //
-// A file is not believed. Its lists, strings and pages have limits, sizes are compared before they
-// are used, and checksums of pages are checked where it has some.
+// A file is not believed (open_parquet.h), and sizes are compared before they are used.
 #pragma once
 #include <arrow/memory_pool.h>
 #include <parquet/column_reader.h>

@@ -1,0 +1,28 @@
+// The person's terminal while a command elsewhere has it: keys go there as they are pressed, and
+// whatever happens, the terminal is put back.
+#pragma once
+#include <memory>
+
+namespace tj {
+
+struct TerminalSize {
+  int columns = 0;  // 0: it is no terminal
+  int rows = 0;
+};
+TerminalSize terminal_size(int descriptor);
+
+/// Raw from its construction to its destruction, where `descriptor` is a terminal.
+class RawTerminal {
+ public:
+  explicit RawTerminal(int descriptor);
+  ~RawTerminal();
+  RawTerminal(const RawTerminal&) = delete;
+  RawTerminal& operator=(const RawTerminal&) = delete;
+
+ private:
+  struct Saved;
+  int descriptor_;
+  std::unique_ptr<Saved> saved_;  // null: nothing was changed
+};
+
+}  // namespace tj

@@ -1,0 +1,117 @@
+"""A small pi0 and pi05 through `trainer train`: the same bits on any number of ranks, at each stage of ZeRO, resumed and recomputed."""
+
+import json
+import pathlib
+import shutil
+import struct
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/trainer")]
+from launched import TRAINER, LaunchedTraining  # noqa: E402
+from support.processes import environment_of_a_program  # noqa: E402
+
+KINDS = ("pi0-nano", "pi05-nano")
+STEPS = 6
+
+
+class Pi0(LaunchedTraining):
+    FLAGS = ("--image-size", "28", "--prompt-tokens", "4", "--horizon", "4", "--action-dim", "4", "--vocabulary", "8", "--batch-size", "16",
+             "--lr", "0.003", "--steps", str(STEPS))
+
+    def setUp(self):
+        super().setUp()
+        self.data.write_text("4096")
+
+    def train(self, out, kind, *flags, **more):
+        self.MODEL = kind
+        return super().train(out, *flags, **more)
+
+    def test_the_bits_are_the_same_on_any_number_of_ranks_at_each_stage(self):
+        for kind in KINDS:
+            flags = ("--deterministic", "--accumulation", "2")
+            self.train(f"{kind}-alone", kind, *flags)
+            wanted = self.losses(f"{kind}-alone")
+            self.assertEqual(len(wanted), STEPS)
+            self.assertLess(wanted[STEPS], wanted[1])
+            for ranks, stage in ((2, 0), (4, 0), (1, 3), (2, 1), (2, 3), (4, 2), (4, 3)):
+                out = f"{kind}-{ranks}-{stage}"
+                self.train(out, kind, *flags, "--zero", stage, ranks=ranks)
+                self.assertEqual(self.losses(out), wanted, out)
+
+    def test_overlapped_training_agrees_within_rounding_and_recomputed_in_all_bits(self):
+        for kind in KINDS:
+            self.train(f"{kind}-alone", kind)
+            wanted = self.losses(f"{kind}-alone")
+            for ranks, stage, recomputes in ((1, 0, True), (2, 0, True), (2, 2, False), (2, 3, False), (2, 3, True)):
+                out = f"{kind}-{ranks}-{stage}-{recomputes}"
+                self.train(out, kind, "--zero", stage, *(["--recompute"] if recomputes else []), ranks=ranks)
+                for step, loss in self.losses(out).items():
+                    if ranks == 1:
+                        self.assertEqual(loss, wanted[step], f"{out}, step {step}")
+                    else:
+                        self.assertAlmostEqual(loss, wanted[step], delta=1e-4 * loss, msg=f"{out}, step {step}")
+
+    def test_a_resumed_run_has_the_bits_of_one_that_went_through(self):
+        for kind, ranks, stage in (("pi0-nano", 1, 0), ("pi05-nano", 2, 3)):
+            flags = ("--zero", stage, "--save-every", "3", "--keep", "0", "--min-lr", "0.001", "--warmup-steps", "2")
+            whole, parts = f"whole-{kind}", f"parts-{kind}"
+            self.train(whole, kind, *flags, ranks=ranks)
+            shutil.copytree(self.folder / whole / "step-000003", self.folder / parts / "step-000003")
+            self.train(parts, kind, *flags, "--resume", ranks=ranks)
+            self.assertEqual(self.losses(parts), {step: loss for step, loss in self.losses(whole).items() if step > 3})
+
+    def test_an_evaluation_is_the_same_on_any_number_of_ranks_and_with_shared_weights(self):
+        held_out = self.folder / "held-out"
+        held_out.write_text("64")
+        seen = set()
+        for ranks, stage in ((1, 0), (2, 0), (2, 3)):
+            out = f"eval-{ranks}-{stage}"
+            self.train(out, "pi0-nano", "--deterministic", "--zero", stage, "--eval-data", held_out, "--eval-every", "3", ranks=ranks)
+            lines = [line for line in self.metrics(out) if line.get("event") == "eval"]
+            self.assertEqual(len(lines), 2)
+            self.assertNotEqual(lines[0]["eval_loss"], lines[1]["eval_loss"])
+            seen.add(tuple(line["eval_loss"] for line in lines))
+        self.assertEqual(len(seen), 1, seen)
+
+    def test_half_precision_trains(self):
+        self.train("half", "pi05-nano", "--precision", "bf16", "--recompute")
+        self.train("full", "pi05-nano")
+        for step, loss in self.losses("full").items():
+            self.assertAlmostEqual(self.losses("half")[step], loss, delta=0.1 * loss)
+
+    def names_in(self, path):
+        with open(path, "rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            return {name for name in json.loads(file.read(length)) if name != "__metadata__"}
+
+    def test_a_checkpoint_is_what_lerobot_reads_and_what_another_training_begins_with(self):
+        self.train("out", "pi05-nano")
+        checkpoint = self.folder / "out" / f"step-{STEPS:06}"
+        config = json.loads((checkpoint / "config.json").read_text())
+        self.assertEqual((config["type"], config["chunk_size"], config["max_action_dim"], config["tokenizer_max_length"]), ("pi05", 4, 4, 4))
+        names = self.names_in(checkpoint / "model.safetensors")
+        expert = "paligemma_with_expert.gemma_expert.model."
+        for name in ("time_mlp_out.bias", "action_in_proj.weight", f"{expert}norm.dense.weight",
+                     "paligemma_with_expert.paligemma.model.language_model.norm.weight"):
+            self.assertIn(name, names)
+        self.train("again", "pi05-nano", "--init-from", checkpoint, "--steps", "1")
+        self.assertLess(self.losses("again")[1], self.losses("out")[1])
+        _, err = self.train("other", "pi0-nano", "--init-from", checkpoint, code=78)
+        self.assertIn("is a pi05", err)
+        _, err = self.train("wide", "pi05-nano", "--init-from", checkpoint, "--vocabulary", "9", code=78)
+        self.assertIn("has 8", err)
+        command = [TRAINER, "export", "--from", checkpoint, "--to", self.folder / "all.safetensors"]
+        self.finish(self.spawn(list(map(str, command)), environment_of_a_program()))
+        self.assertEqual(self.names_in(self.folder / "all.safetensors"), names)
+
+    def test_a_plan_needs_no_data(self):
+        command = [TRAINER, "plan", "--model", "pi0-nano", "--world", 2, "--link", "1gbps", "--json"]
+        out, _ = self.finish(self.spawn(list(map(str, command)), environment_of_a_program()))
+        # Without what no gradient reaches.
+        self.assertEqual(json.loads(out)["parameters"], 295_448)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,99 @@
+#include "trainer/workloads/qwen_vggt/qwen.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "contract/result.h"
+#include "trainer/workload/autocast.h"
+#include "trainer/workload/initial_tensor.h"
+#include "trainer/workload/model.h"
+#include "trainer/workloads/qwen_vggt/qwen_layer.h"
+#include "trainer/workloads/qwen_vggt/qwen_vision.h"
+
+namespace tj::trainer {
+
+Qwen::Qwen(const QwenConfig& config, const ModelOptions& options, const ModelKeeper& keeper)
+    : config_(config),
+      options_(options),
+      hooks_(keeper.hooks),
+      layout_(qwen_tensors(config)),
+      parameters_(initial_tensors(layout_.specs, options, keeper)) {}
+
+Qwen::Qwen(std::vector<at::Tensor> weights, const QwenConfig& config, const ModelOptions& options)
+    : config_(config),
+      options_(options),
+      hooks_(nullptr),
+      layout_(qwen_tensors(config)),
+      parameters_(std::move(weights)) {
+  TJ_CHECK(parameters_.size() == layout_.specs.size(), "all tensors of the model");
+}
+
+at::TensorList Qwen::part(std::size_t first, std::size_t count) const {
+  return at::TensorList(parameters_).slice(first, count);
+}
+
+at::Tensor Qwen::pictures(const QwenBatch& batch) const {
+  if (!batch.patches.defined()) return {};
+  const Autocast autocast(options_.precision, batch.patches.device().type());
+  const auto& vision = config_.vision;
+  const auto plan = vision_plan(batch.grids, vision, batch.patches.device());
+  std::size_t next = 0;
+  auto x = in_block(hooks_, next++, [&] {
+    return vision_patches(batch.patches, parameters_[layout_.patches], plan);
+  });
+  for (std::size_t layer = 0; layer < layout_.vision_layers.size(); ++layer) {
+    const auto number = static_cast<std::int64_t>(layer);
+    const bool is_full = std::ranges::binary_search(vision.full_layers, number);
+    x = in_block(hooks_, next++, [&] {
+      return vision_layer(x, part(layout_.vision_layers[layer], kTensorsOfQwenVisionLayer), vision,
+                          is_full ? plan.frames : plan.windows, plan.turns);
+    });
+  }
+  return in_block(hooks_, next, [&] {
+    return vision_merged(x, part(layout_.merger, kTensorsOfQwenMerger), vision, plan);
+  });
+}
+
+/// As float32 before the lookup: so the gradient of a token that comes often is summed in it.
+at::Tensor Qwen::words(const at::Tensor& tokens) const {
+  const auto& table = parameters_[layout_.words];
+  const auto looked_up = at::GradMode::is_enabled() ? table.to(at::kFloat) : table;
+  return at::embedding(looked_up, tokens).to(at::kFloat);
+}
+
+at::Tensor Qwen::hidden(const QwenBatch& batch, const at::Tensor& pictures) const {
+  const Autocast autocast(options_.precision, batch.tokens.device().type());
+  auto next = layout_.vision_layers.size() + 2;
+  auto x = in_block(hooks_, next++, [&] { return words(batch.tokens); });
+  if (pictures.defined()) x = x.flatten(0, 1).index_copy(0, batch.pads, pictures).view(x.sizes());
+  const auto turns =
+      mrope_turns(batch.positions, config_.text.mrope_sections, config_.text.rotary_base);
+  for (const auto first : layout_.layers)
+    x = in_block(hooks_, next++, [&] {
+      return qwen_layer(x, part(first, kTensorsOfQwenLayer), config_.text, turns);
+    });
+  return x;
+}
+
+/// Logits of any tokens [..., width].
+at::Tensor Qwen::said(const at::Tensor& hidden) const {
+  const Autocast autocast(options_.precision, hidden.device().type());
+  const auto index = layout_.vision_layers.size() + layout_.layers.size() + 3;
+  return in_block(hooks_, index, [&] {
+    const auto normed = qwen_norm(hidden, parameters_[layout_.norm], config_.text.norm_eps);
+    return at::linear(normed, parameters_[layout_.head]).to(at::kFloat);
+  });
+}
+
+at::Tensor Qwen::logits(const QwenBatch& batch) const {
+  return said(hidden(batch, pictures(batch)));
+}
+
+at::Tensor Qwen::loss(const QwenBatch& batch, const at::Tensor& pictures) const {
+  const auto judged = hidden(batch, pictures).flatten(0, 1).index_select(0, batch.judged);
+  return at::cross_entropy_loss(said(judged), batch.target_ids, /*weight=*/{}, at::Reduction::Sum);
+}
+
+}  // namespace tj::trainer

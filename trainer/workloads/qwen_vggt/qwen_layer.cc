@@ -1,0 +1,47 @@
+#include "trainer/workloads/qwen_vggt/qwen_layer.h"
+
+#include <torch/types.h>
+
+#include "contract/result.h"
+#include "trainer/workload/attention.h"
+
+namespace tj::trainer {
+namespace {
+
+// Places of a layer's tensors.
+constexpr std::size_t kNorm = 0, kQuery = 1, kKey = 3, kValue = 5, kOutput = 7, kSecondNorm = 8;
+constexpr std::size_t kGate = 9, kUp = 10, kDown = 11;
+
+/// [B, key-value heads, T, head] -> [B, heads, T, head]: each serves as many as stand together.
+at::Tensor for_queries(const at::Tensor& x, const QwenText& text) {
+  const auto served = text.heads / text.key_value_heads;
+  return x.unsqueeze(2).expand({-1, -1, served, -1, -1}).flatten(1, 2);
+}
+
+}  // namespace
+
+at::Tensor qwen_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
+  return at::rms_norm(x, {x.size(-1)}, weight.to(at::kFloat), eps);
+}
+
+at::Tensor qwen_layer(const at::Tensor& x, at::TensorList tensors, const QwenText& text,
+                      const Turns& turns) {
+  TJ_CHECK(tensors.size() == kTensorsOfQwenLayer, "the tensors of one layer");
+  const auto normed = qwen_norm(x, tensors[kNorm], text.norm_eps);
+  const auto by_head = [&](std::size_t place) {
+    return at::linear(normed, tensors[place], tensors[place + 1])
+        .unflatten(-1, {-1, text.head_width()})
+        .transpose(1, 2);
+  };
+  const auto mixed = causal_attention(turned(by_head(kQuery), turns),
+                                      for_queries(turned(by_head(kKey), turns), text),
+                                      for_queries(by_head(kValue), text));
+  const auto flat = mixed.transpose(1, 2).flatten(2);
+  const auto attended = x + at::linear(flat, tensors[kOutput]).to(at::kFloat);
+  const auto inside = qwen_norm(attended, tensors[kSecondNorm], text.norm_eps);
+  const auto hidden =
+      at::silu(at::linear(inside, tensors[kGate])) * at::linear(inside, tensors[kUp]);
+  return attended + at::linear(hidden, tensors[kDown]).to(at::kFloat);
+}
+
+}  // namespace tj::trainer

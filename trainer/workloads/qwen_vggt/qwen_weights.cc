@@ -1,0 +1,90 @@
+#include "trainer/workloads/qwen_vggt/qwen_weights.h"
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "trainer/process/durable_file.h"
+#include "trainer/workloads/qwen_vggt/qwen_json.h"
+
+namespace tj::trainer {
+namespace {
+namespace fs = std::filesystem;
+using NamedTensors = std::map<std::string, const StoredTensor*>;
+
+constexpr std::int64_t kConfigBytesMax = 1 << 20;
+constexpr std::string_view kNewVision = "model.visual.";
+constexpr std::string_view kNewText = "model.language_model.";
+const std::string kWords = "model.embed_tokens.weight";
+const std::string kHead = "lm_head.weight";
+
+Error wrong(const fs::path& path, std::string message) {
+  return {.code = Code::invalid, .message = std::move(message), .subject = path.string()};
+}
+
+Result<NamedTensors> by_published_names(const TensorCatalog& catalog, const fs::path& path) {
+  NamedTensors tensors;
+  for (const auto& [name, tensor] : catalog.tensors()) {
+    const auto published = published_qwen_name(name);
+    if (!tensors.emplace(published, &tensor).second)
+      return wrong(path, "tensor " + published + " is there twice, under two names");
+  }
+  return tensors;
+}
+
+/// Files of a tied model may hold its head once more, or in place of the embedding.
+void tie_head(NamedTensors& tensors) {
+  const auto head = tensors.extract(kHead);
+  if (!head.empty() && !tensors.contains(kWords)) tensors[kWords] = head.mapped();
+}
+
+Result<void> check_tensors(const NamedTensors& tensors, std::span<const TensorSpec> specs,
+                           const fs::path& path) {
+  std::set<std::string> wanted;
+  for (const auto& spec : specs) {
+    wanted.insert(spec.name);
+    const auto found = tensors.find(spec.name);
+    if (found == tensors.end()) return wrong(path, "has no tensor " + spec.name);
+    if (found->second->shape != spec.shape)
+      return wrong(path, "tensor " + spec.name + " is " + shape_text(found->second->shape) +
+                             ", and by config.json it is " + shape_text(spec.shape));
+  }
+  for (const auto& [name, tensor] : tensors)
+    if (!wanted.contains(name)) return wrong(path, "tensor " + name + " is none of this model's");
+  return {};
+}
+
+}  // namespace
+
+std::string published_qwen_name(std::string name) {
+  if (name.starts_with(kNewVision)) return name.substr(std::string_view("model.").size());
+  if (name.starts_with(kNewText)) return "model." + name.substr(kNewText.size());
+  return name;
+}
+
+Result<QwenConfig> read_qwen_config(const fs::path& folder) {
+  const auto file = folder / "config.json";
+  const auto text = read_small_file(file, kConfigBytesMax);
+  if (!text) return text.error();
+  return qwen_config_from(*text, file);
+}
+
+Result<TensorReader> open_qwen_weights(const fs::path& path, std::span<const TensorSpec> specs) {
+  auto opened = TensorCatalog::open_named(path);
+  if (!opened) return opened.error();
+  const auto catalog = std::make_shared<const TensorCatalog>(std::move(*opened));
+  auto tensors = by_published_names(*catalog, path);
+  if (!tensors) return tensors.error();
+  bool has_head = false;
+  for (const auto& spec : specs) has_head |= spec.name == kHead;
+  if (!has_head) tie_head(*tensors);
+  if (const auto checked = check_tensors(*tensors, specs, path); !checked) return checked.error();
+  return TensorReader([catalog, tensors = std::move(*tensors)](const TensorTarget& target) {
+    const auto found = tensors.find(target.name);
+    return read_tensor(found == tensors.end() ? nullptr : found->second, target);
+  });
+}
+
+}  // namespace tj::trainer

@@ -1,0 +1,136 @@
+// Shapes: B scenes, S frames of each, T tokens of a frame, C the width.
+#include "trainer/workloads/qwen_vggt/vggt.h"
+
+#include <torch/types.h>
+
+#include <utility>
+
+#include "contract/result.h"
+#include "trainer/workload/autocast.h"
+#include "trainer/workloads/qwen_vggt/vggt_layer.h"
+
+namespace tj::trainer {
+namespace {
+
+constexpr double kDinoNormEps = 1e-6;
+// Of ImageNet.
+constexpr float kMean[] = {0.485F, 0.456F, 0.406F};
+constexpr float kDeviation[] = {0.229F, 0.224F, 0.225F};
+
+// Places of what stands before DINO's layers.
+constexpr std::size_t kClass = 0, kPositions = 1, kRegisters = 2, kPatchWeight = 3, kPatchBias = 4;
+
+at::Tensor by_colour(const float (&values)[3], const at::Tensor& like) {
+  return torch::tensor(at::ArrayRef<float>(values, 3)).view({3, 1, 1}).to(like.device());
+}
+
+/// Of a product of matrices: images [N, 3, height, width] -> [N, patches by rows, values].
+at::Tensor patch_values(const at::Tensor& images, std::int64_t side) {
+  const auto rows = images.size(2) / side, columns = images.size(3) / side;
+  return images.reshape({images.size(0), images.size(1), rows, side, columns, side})
+      .permute({0, 2, 4, 1, 3, 5})
+      .reshape({images.size(0), rows * columns, images.size(1) * side * side});
+}
+
+/// int64 [T, 2]: patches from 1 on, what stands before them at 0.
+at::Tensor token_places(std::int64_t special, std::int64_t rows, std::int64_t columns) {
+  const auto patches = torch::cartesian_prod(
+      {torch::arange(1, rows + 1, at::kLong), torch::arange(1, columns + 1, at::kLong)});
+  return at::cat({torch::zeros({special, 2}, at::kLong), patches});
+}
+
+}  // namespace
+
+Vggt::Vggt(std::vector<at::Tensor> weights, const VggtConfig& config, const ModelOptions& options)
+    : config_(config),
+      options_(options),
+      layout_(vggt_tensors(config)),
+      weights_(std::move(weights)) {
+  TJ_CHECK(weights_.size() == layout_.specs.size(), "all tensors of the model");
+}
+
+at::TensorList Vggt::part(std::size_t first, std::size_t count) const {
+  return at::TensorList(weights_).slice(first, count);
+}
+
+/// float32 [1, 1 + patches, C]: the square's own, or resized to another grid.
+at::Tensor Vggt::positions(std::int64_t rows, std::int64_t columns) const {
+  const auto all = weights_[layout_.patches + kPositions].to(at::kFloat);
+  const auto side = config_.positions_side;
+  if (rows == side && columns == side) return all;
+  const auto plane = all.narrow(1, 1, side * side).view({1, side, side, -1}).permute({0, 3, 1, 2});
+  const auto resized = at::_upsample_bicubic2d_aa(plane, {rows, columns}, /*align_corners=*/false);
+  return at::cat({all.narrow(1, 0, 1), resized.permute({0, 2, 3, 1}).flatten(1, 2)}, 1);
+}
+
+/// images [N, 3, height, width], normalised -> DINO's tokens of their patches, [N, patches, C].
+at::Tensor Vggt::patch_tokens(const at::Tensor& images) const {
+  const auto before = part(layout_.patches, kPatchBias + 1);
+  const auto count = images.size(0), side = config_.patch_side;
+  const auto weight = before[kPatchWeight].flatten(1);
+  const auto patches = at::linear(patch_values(images, side), weight, before[kPatchBias]);
+  const auto one_for_each = [&](const at::Tensor& token) {
+    return token.to(at::kFloat).expand({count, -1, -1});
+  };
+  const auto placed = at::cat({one_for_each(before[kClass]), patches.to(at::kFloat)}, 1) +
+                      positions(images.size(2) / side, images.size(3) / side);
+  auto x = at::cat({placed.narrow(1, 0, 1), one_for_each(before[kRegisters]),
+                    placed.narrow(1, 1, placed.size(1) - 1)},
+                   1);
+  const VggtLayerRule rule{.heads = config_.heads, .norm_eps = kDinoNormEps};
+  for (const auto first : layout_.dino_layers)
+    x = vggt_layer(x, part(first, kTensorsOfDinoLayer), rule);
+  const auto norm = part(layout_.dino_norm, 2);
+  const auto special = 1 + config_.registers;
+  return at::layer_norm(x.narrow(1, special, x.size(1) - special), {x.size(2)},
+                        norm[0].to(at::kFloat), norm[1].to(at::kFloat), kDinoNormEps);
+}
+
+/// patches [B x S, patches, C] -> [B x S, T, C]: the first frame of a scene has its own camera and
+/// registers, all others share theirs.
+at::Tensor Vggt::with_special(const at::Tensor& patches, std::int64_t frame_count) const {
+  const auto special = part(layout_.special, 2);
+  const auto both = at::cat({special[0], special[1]}, 2).to(at::kFloat);  // [1, 2, special, C]
+  const auto first = both.narrow(1, 0, 1), others = both.narrow(1, 1, 1);
+  const auto of_scene =
+      at::cat({first, others.expand({-1, frame_count - 1, -1, -1})}, 1).squeeze(0);
+  const auto scenes = patches.size(0) / frame_count;
+  return at::cat({of_scene.repeat({scenes, 1, 1}), patches}, 1);
+}
+
+at::Tensor Vggt::tokens(const at::Tensor& frames, FrameSight sight, std::int64_t layers) const {
+  TJ_CHECK(layers >= 1 && layers <= config_.layers, "layers of this model");
+  const at::NoGradGuard no_gradients;
+  const Autocast autocast(options_.precision, frames.device().type());
+  const auto scenes = frames.size(0), frame_count = frames.size(1);
+  const auto images =
+      (frames.flatten(0, 1) - by_colour(kMean, frames)) / by_colour(kDeviation, frames);
+  auto x = with_special(patch_tokens(images), frame_count);
+  const auto tokens_of_frame = x.size(1);
+  const auto places = token_places(config_.special_tokens(), frames.size(3) / config_.patch_side,
+                                   frames.size(4) / config_.patch_side)
+                          .to(frames.device());
+  const VggtLayerRule in_frame{.heads = config_.heads,
+                               .turns = vggt_turns(places, config_.head_width())};
+  const VggtLayerRule over_all{
+      .heads = config_.heads,
+      .turns = vggt_turns(places.repeat({frame_count, 1}), config_.head_width()),
+      .tokens_of_frame = sight == FrameSight::earlier ? tokens_of_frame : 0};
+  at::Tensor of_frame;
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const auto at = static_cast<std::size_t>(layer);
+    of_frame = vggt_layer(x, part(layout_.frame_layers[at], kTensorsOfVggtLayer), in_frame);
+    x = vggt_layer(of_frame.view({scenes, frame_count * tokens_of_frame, -1}),
+                   part(layout_.global_layers[at], kTensorsOfVggtLayer), over_all)
+            .view(of_frame.sizes());
+  }
+  return at::cat({of_frame, x}, -1).unflatten(0, {scenes, frame_count});
+}
+
+at::Tensor Vggt::newest(const at::Tensor& frames, FrameSight sight) const {
+  const auto all = tokens(frames, sight, config_.layers - 1);
+  const auto special = config_.special_tokens();
+  return all.select(1, all.size(1) - 1).narrow(1, special, all.size(2) - special);
+}
+
+}  // namespace tj::trainer
