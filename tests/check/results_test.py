@@ -54,6 +54,33 @@ class Junit(unittest.TestCase):
                                            "Script: no second disk"])
 
 
+    def test_of_a_script_of_unittest_the_first_failure_is_told(self):
+        story = """..F.
+======================================================================
+FAIL: test_stops (test_zero.Zero.test_stops)
+----------------------------------------------------------------------
+Traceback (most recent call last):
+  File "test_zero.py", line 9, in test_stops
+    self.finish(rank, 76)
+    ~~~~~~~~~~~^^^^^^^^^^
+AssertionError: 1 != 76 : stdout:
+step 1
+
+stderr:
+trainer: the disk is full
+
+----------------------------------------------------------------------
+Ran 4 tests in 0.1s
+
+FAILED (failures=1)
+"""
+        self.assertEqual(results.failure_reason(story),
+                         "test_stops: AssertionError: 1 != 76 : stdout: step 1 stderr: trainer: the disk is full")
+        self.assertEqual(results.failure_reason("one\nFAILED"), "FAILED")
+        long = results.in_one_line("began " + "x " * 400 + "the cause")
+        self.assertTrue(long.startswith("began ") and long.endswith(" the cause"))
+
+
 PARTS = """<?xml version="1.0"?>
 <testsuite>
   <testcase name="zero.0" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/><system-out>[ RUN      ] Zero.saves

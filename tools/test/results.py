@@ -9,6 +9,7 @@ FAIL_LINE = re.compile(r"^\s*(?:FAIL|not ok)\b:?\s*(.+)$")
 REASON_CHARS_MAX = 300
 GTEST_SKIPPED = re.compile(r": Skipped\n(.*?)\n(?:\n|\[)", re.DOTALL)
 GTEST_FAILED = re.compile(r": Failure\n(.*?)\n(?:\n|\[)", re.DOTALL)
+UNITTEST_FAILED = re.compile(r"^(?:FAIL|ERROR): (\S+).*\n-+\nTraceback .*\n(?:[ \t].*\n)+((?:.*\n)*?)\n?(?:={70}|-{70})$", re.MULTILINE)
 GTEST_CASE = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?:, where .*)? \(\d+ ms\)$", re.MULTILINE)
 
 
@@ -55,9 +56,19 @@ def skip_reason(output):
 
 
 def failure_reason(output):
-    """The first failed expectation; of another program its last line."""
-    told = GTEST_FAILED.search(output)
-    return " ".join(told.group(1).split())[:REASON_CHARS_MAX] if told else last_line(output)
+    """The first failed expectation of GoogleTest or of Python's unittest; of another program its last line."""
+    if told := GTEST_FAILED.search(output):
+        return in_one_line(told.group(1))
+    if told := UNITTEST_FAILED.search(output):
+        return f"{told.group(1)}: {in_one_line(told.group(2))}"
+    return last_line(output)
+
+
+def in_one_line(text):
+    """Its begin says what was expected, its end what the program's last words were."""
+    line = " ".join(text.split())
+    half = REASON_CHARS_MAX // 2
+    return line if len(line) <= REASON_CHARS_MAX else f"{line[:half]} ... {line[-half:]}"
 
 
 def of_gtest(output, counted):
