@@ -139,11 +139,8 @@ faults:  ## two ranks on two nodes, killed, frozen, cut off: a table of who was 
 
 network-policies:  ## who may connect to operator, page and workers, on a two-node cluster that enforces NetworkPolicies (root)
 	tools/deps apt
-	tools/deps build
 	tools/deps cluster
 	tools/deps network-policies
-	cmake --preset dev --log-level=WARNING >/dev/null
-	cmake --build --preset dev
 	tests/e2e/run --network-policies
 
 seconds ?= 600
