@@ -24,8 +24,9 @@ PREPARE_SECONDS_MAX = 60
 def main():
     folder = pathlib.Path(sys.argv[1])
     with tempfile.TemporaryDirectory(prefix="tj-example-") as work:
-        made = pathlib.Path(work, "set")
         robot_arm.record(sys.executable, work, EPISODES)
+        made = pathlib.Path(work, "set").rename(pathlib.Path(work, "reach"))
+        shutil.rmtree(made / "images")  # LeRobot's, empty
         subprocess.run([BUILD / "trainer/trainer", "prepare", "lerobot", "--input", made, *robot_arm.PREPARE_FLAGS], check=True,
                        timeout=PREPARE_SECONDS_MAX, env=dict(os.environ, TRAININGJOB_TERMINATION_LOG=os.devnull))
         (made / INDEX).unlink()
