@@ -114,7 +114,7 @@ class Manifests(unittest.TestCase):
             words = [name if value is None else f"{name}={value}" for name, value in flags.items()]
             status, output = program_output("trainer", "launch", "--nproc", "2", "--", "trainer", "train", *words)
         self.assertEqual(status, 0, output)
-        self.assertRegex(output, r"(?m)^eval after step 2 \|")
+        self.assertRegex(output, r"(?m)^\[rank 0\] eval after step 2 \|")
 
 
 class Trainer(unittest.TestCase):
