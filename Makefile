@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build install release test arm bench bench-operator bench-trainer bench-logs bench-tokenizer bench-lerobot bench-decode bench-profile soak storm cpus repeat images-from-source faults fuzz gpu-kit check format clean site bench-slow-network bench-plan bench-text network-policies
+.PHONY: help run build install release test arm arm-cluster bench bench-operator bench-trainer bench-logs bench-tokenizer bench-lerobot bench-decode bench-profile soak storm cpus repeat images-from-source faults fuzz gpu-kit check format clean site bench-slow-network bench-plan bench-text network-policies
 
 export TRAININGJOB_CACHE ?= $(HOME)/.cache/trainingjob
 export CCACHE_DIR ?= $(TRAININGJOB_CACHE)/ccache
@@ -55,6 +55,12 @@ arm:  ## a small pi0 learns to move a drawn arm onto targets, from 200 recorded 
 	cmake --preset dev --log-level=WARNING >/dev/null
 	cmake --build --preset dev --target trainer trainer-engine trainer_parquet trainer_sentencepiece trainer_video
 	tests/arm/run --long
+
+arm-cluster:  ## the same in two pods, on a real Kubernetes of two nodes (ten minutes, and the images where they are missing; root)
+	tools/deps apt
+	tools/deps build
+	tools/deps cluster
+	tests/e2e/run --long --only pi0
 
 bench-lerobot:  ## measures our reader of LeRobot data sets beside LeRobot's own, one thread each (two minutes)
 	tools/deps build

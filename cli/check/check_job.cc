@@ -18,6 +18,11 @@ constexpr std::string_view kSuffix = "-check";
 constexpr std::string_view kSharedFlags[] = {"--model",     "--data",       "--out",
                                              "--init-from", "--batch-size", "--accumulation",
                                              "--zero",      "--precision",  "--ema"};
+/// Of models: how the data is read. `trainer check` takes them behind `--`.
+constexpr std::string_view kReadFlags[] = {
+    "--vocabulary",     "--tokenizer",     "--cameras",       "--camera-map",    "--state-feature",
+    "--action-feature", "--delta-actions", "--normalisation", "--statistics",    "--horizon",
+    "--action-dim",     "--image-size",    "--prompt-tokens", "--cut-prompts"};
 constexpr const char* kOfContainer[] = {
     "env",           "envFrom",    "resources",       "volumeMounts",
     "volumeDevices", "workingDir", "securityContext", "imagePullPolicy"};
@@ -189,13 +194,20 @@ std::vector<std::string> check_arguments(const Json& container) {
   while (at + 1 < words.size() && !(is_program(words[at], "trainer") && words[at + 1] == "train"))
     ++at;
   std::vector<std::string> arguments;
+  std::vector<std::string> of_model;
   for (at += 2; at < words.size(); ++at) {
     const std::string flag = words[at].substr(0, words[at].find('='));
-    if (std::ranges::find(kSharedFlags, flag) == std::end(kSharedFlags)) continue;
-    arguments.push_back(words[at]);
-    const bool has_value_behind = flag == words[at] && at + 1 < words.size();
-    if (has_value_behind) arguments.push_back(words[++at]);
+    const bool is_shared = std::ranges::find(kSharedFlags, flag) != std::end(kSharedFlags);
+    const bool is_read = std::ranges::find(kReadFlags, flag) != std::end(kReadFlags);
+    if (!is_shared && !is_read) continue;
+    auto& into = is_shared ? arguments : of_model;
+    into.push_back(words[at]);
+    const bool has_value_behind =
+        flag == words[at] && at + 1 < words.size() && !words[at + 1].starts_with("--");
+    if (has_value_behind) into.push_back(words[++at]);
   }
+  if (!of_model.empty()) arguments.push_back("--");
+  arguments.insert(arguments.end(), of_model.begin(), of_model.end());
   return arguments;
 }
 

@@ -36,7 +36,8 @@ struct CheckJob {
 /// `job` is a valid TrainingJob, of a file or of a server.
 CheckJob make_check_job(const nlohmann::json& job, const Place& place, const CheckOptions& options);
 
-/// Flags of `trainer train` in a container's command that `trainer check` has, too.
+/// Flags of `trainer train` in a container's command that `trainer check` has, too; behind `--` the
+/// model's own.
 std::vector<std::string> check_arguments(const nlohmann::json& container);
 
 }  // namespace tj::check

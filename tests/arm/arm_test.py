@@ -12,20 +12,18 @@ import unittest
 
 import acting
 import arm
+import example
 import numpy as np
 import pyarrow.parquet
 import simulation
+from simulation import HELD_OUT_SEED
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent))
-from support import unittests  # noqa: E402
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from support import robot_arm, unittests  # noqa: E402
 from support.places import BUILD  # noqa: E402
 
-PYTHON = pathlib.Path(sys.executable).parent.parent  # of tools/lerobot
 TRAINER = BUILD / "trainer/trainer"
-RECORD_SECONDS_MAX = 300
 TRAIN_SECONDS_MAX = 3600  # a busy machine
-HELD_OUT_SEED = 2  # of starts and targets that nobody recorded
 
 
 class Short:
@@ -41,7 +39,6 @@ class Long:
 
 SIZE = Short
 REACHED_UNTRAINED_MAX = 0.05
-BATCH, LEARNING_RATE = 32, 2e-3
 
 
 WORK = None  # a folder of this run, with the data set in it
@@ -51,11 +48,7 @@ def setUpModule():
     global WORK
     WORK = pathlib.Path(tempfile.mkdtemp(prefix="tj-arm-"))
     unittest.addModuleCleanup(shutil.rmtree, WORK)
-    done = subprocess.run([sys.executable, HERE / "record.py", WORK, str(SIZE.recorded)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          env=dict(os.environ, LD_LIBRARY_PATH=str(PYTHON / "stubs"), HF_HOME=str(WORK / "hf")), timeout=RECORD_SECONDS_MAX,
-                          check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"LeRobot made no data set: {done.stdout.decode(errors='replace')[-3000:]}")
+    robot_arm.record(sys.executable, WORK, SIZE.recorded)
 
 
 class Simulation(unittest.TestCase):
@@ -87,18 +80,25 @@ class Simulation(unittest.TestCase):
 
 
 class Recorded(unittest.TestCase):
-    def test_episodes_that_are_played_again_reach_their_targets(self):
-        (file,) = (WORK / "set/data").rglob("*.parquet")
+    def check_played_again(self, data_set, episodes):
+        """The expert's actions bring the arm onto the targets of these numbers."""
+        (file,) = (data_set / "data").rglob("*.parquet")
         table = pyarrow.parquet.read_table(file).to_pydict()
         by_episode = {}
         for number, action in zip(table["episode_index"], table["action"], strict=True):
             by_episode.setdefault(number, []).append(action)
-        self.assertEqual(len(by_episode), SIZE.recorded)
+        self.assertEqual(len(by_episode), episodes)
         for number, actions in by_episode.items():
             scene = arm.begin(number, 1)
             for action in actions:
                 scene.move(action)
             self.assertLess(scene.distance(), 1e-3)
+
+    def test_episodes_that_are_played_again_reach_their_targets(self):
+        self.check_played_again(WORK / "set", SIZE.recorded)
+
+    def test_those_of_the_example_do_so_too(self):
+        self.check_played_again(example.PLACE / "reach", example.EPISODES)
 
 
 class Learning(unittest.TestCase):
@@ -110,18 +110,18 @@ class Learning(unittest.TestCase):
         return done.stdout
 
     def train(self, out, steps, *flags):
-        return self.run_trainer("train", "--model", "pi0-nano", "--data", "set", "--tokenizer", "tokenizer.model", "--cameras", "top,wrist",
-                                "--delta-actions", 2, "--no-augmentation", "--batch-size", BATCH, "--steps", steps, "--out", out, *flags)
+        return self.run_trainer("train", "--model", "pi0-nano", "--data", "set", "--tokenizer", "tokenizer.model", *robot_arm.TRAIN_FLAGS,
+                                "--steps", steps, "--out", out, *flags)
 
     def ends(self, out):
         with acting.Acting(TRAINER, WORK / out, WORK) as policy:
             return simulation.ends(policy, SIZE.simulated, HELD_OUT_SEED)
 
     def test_a_trained_policy_reaches_targets_that_nobody_recorded(self):
-        self.run_trainer("prepare", "lerobot", "--input", "set", "--delta-actions", 2, "--horizon", 8)
+        self.run_trainer("prepare", "lerobot", "--input", "set", *robot_arm.PREPARE_FLAGS)
         self.train("untrained", 1, "--lr", 1e-9)
         before = self.ends("untrained")
-        self.train("out", SIZE.steps, "--lr", LEARNING_RATE)
+        self.train("out", SIZE.steps, "--lr", robot_arm.LEARNING_RATE)
         after = self.ends("out")
         told = [f"reached {simulation.reached(scenes):.0%}, {simulation.distance(scenes):.2f} away" for scenes in (before, after)]
         print(f"      untrained: {told[0]}; after {SIZE.steps} steps: {told[1]}", flush=True)

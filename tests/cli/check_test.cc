@@ -120,6 +120,9 @@ TEST(CheckJob, takes_what_trainer_check_knows_of_the_jobs_command) {
   EXPECT_EQ(found({"/usr/bin/trainer", "train", "--data"}, json::array({"/d"})),
             (Words{"--data", "/d"}));
   EXPECT_EQ(found({"trainer", "train", "--data"}, nullptr), Words{"--data"});
+  EXPECT_EQ(found({"trainer", "train", "--cut-prompts", "--tokenizer", "/t"},
+                  {"--lr=1", "--delta-actions=2", "--data=/d", "--held-out=0.1"}),
+            (Words{"--data=/d", "--", "--cut-prompts", "--tokenizer", "/t", "--delta-actions=2"}));
   EXPECT_EQ(found({"bash", "-c", "trainer train --data /d"}, nullptr), Words{});
   EXPECT_EQ(found({"trainer", "launch", "--nproc", "2"}, nullptr), Words{});
   EXPECT_EQ(found(nullptr, 7), Words{});

@@ -19,6 +19,7 @@ import markdown
 import operator_documents
 import site_documents
 import submit_documents
+import yaml
 from documents import DOCUMENTS, ROOT, long_flags, read
 from programs import environment, metrics_checked, program_output, scraped_trainer
 
@@ -93,6 +94,28 @@ class Manifests(unittest.TestCase):
             self.assertEqual({path.suffix for path in found}, {".mp4", ".avi", ".webm"}, part)
         self.assertLess(sum(path.stat().st_size for path in videos.rglob("*.*")), 300_000)
 
+    def test_the_data_set_of_the_examples_is_small_and_whole(self):
+        robot = ROOT / "manifests" / "examples" / "robot"
+        self.assertEqual({path.name for path in robot.iterdir()}, {"reach", "tokenizer.model"})
+        self.assertTrue((robot / "reach/meta/trainer_stats.json").is_file())
+        self.assertLess(sum(path.stat().st_size for path in robot.rglob("*") if path.is_file()), 300_000)
+
+    def test_the_flags_of_the_large_robot_job_train_a_small_policy(self):
+        (container,) = yaml.safe_load(read("manifests/examples/pi0-bridge-2node.yaml"))["spec"]["replicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+        flags = dict((*word.split("=", 1), None)[:2] for word in container["args"])
+        robot = ROOT / "manifests" / "examples" / "robot"
+        with tempfile.TemporaryDirectory() as folder:
+            data = shutil.copytree(robot / "reach", f"{folder}/reach")
+            pathlib.Path(data, "meta/trainer_stats.json").unlink()  # of actions as differences
+            del flags["--init-from"]
+            flags |= {"--model": "pi0-nano", "--data": data, "--tokenizer": robot / "tokenizer.model", "--out": f"{folder}/out", "--steps": 2,
+                      "--warmup-steps": 1, "--batch-size": 4, "--zero-group": 2, "--held-out": 0.125,
+                      "--camera-map": "base_0_rgb=observation.images.top,wrist_0_rgb=none"}
+            words = [name if value is None else f"{name}={value}" for name, value in flags.items()]
+            status, output = program_output("trainer", "launch", "--nproc", "2", "--", "trainer", "train", *words)
+        self.assertEqual(status, 0, output)
+        self.assertRegex(output, r"(?m)^\[rank 0\] eval after step 2 \|")
+
 
 class Trainer(unittest.TestCase):
     def test_the_launch_flags_are_those_of_the_launcher(self):
@@ -163,6 +186,14 @@ class Trainer(unittest.TestCase):
         offered = set().union(*(re.findall(r"^ +(--[a-z0-9-]+)", text, re.MULTILINE) for text in helps))
         table = markdown.first_column(markdown.section(read("docs/systems/taehv.md"), "Encode and decode"))
         self.assertEqual(set(table), offered)
+
+    def test_the_act_flags_and_their_defaults_are_those_of_the_program(self):
+        _, text = program_output("trainer", "act", "--help")
+        own = text[text.index("--from"):]
+        rows = markdown.rows(markdown.section(read("docs/systems/pi0.md"), "Acting"))
+        defaults = dict(re.findall(r"^ +(--[a-z-]+)\b.*\((\d+)\)$", own, re.MULTILINE))
+        self.assertEqual({row[0].strip("`"): row[1] for row in rows if row[1]}, defaults)
+        self.assertLessEqual({row[0].strip("`") for row in rows}, long_flags(own))
 
     def test_the_sample_flags_and_their_defaults_are_those_of_the_program(self):
         _, text = program_output("trainer", "sample", "--help")

@@ -84,7 +84,7 @@ def the_trainer_image_has_its_programs_and_the_samples():
     wanted.add("usr/local/bin/trainer")
     wanted |= {f"usr/lib/x86_64-linux-gnu/lib{name}" for name in ("avformat.so.59", "avcodec.so.59", "swscale.so.6", "sentencepiece.so.0")}
     wanted |= {f"usr/local/lib/trainingjob/lib{name}.so.2600" for name in ("arrow", "parquet")}
-    samples = [path for folder in ("text", "videos") for path in (EXAMPLES / folder).rglob("*") if path.is_file()]
+    samples = [path for folder in ("text", "videos", "robot") for path in (EXAMPLES / folder).rglob("*") if path.is_file()]
     wanted |= {f"usr/share/trainingjob/{path.relative_to(EXAMPLES)}" for path in samples}
     equal(sorted(wanted - image.files), [], "files missing in the image")
     equal(image.config["WorkingDir"], "/usr/share/trainingjob", "the working folder")

@@ -89,7 +89,7 @@ STAGES = [
           warm_seconds=180, cold_seconds=240),
     Stage("soak", "30 jobs come and go; the operator may not grow", "tests/soak/run --short", ("build", "cluster"), "script",
           "plane", warm_seconds=300),
-    Stage("e2e", "images, chart and jobs on a two-node Kubernetes", "tests/e2e/run", ("images", "cluster"), "script", "cluster",
+    Stage("e2e", "images, chart and jobs on a two-node Kubernetes", "tests/e2e/run", ("images", "cluster", "python-torch"), "script", "cluster",
           warm_seconds=1500, cold_seconds=1800),
     Stage("apiserver-asan", "the client on a real API server, under ASan", ctest("asan", "--label-regex apiserver"),
           ("asan", "cluster"), "ctest", "cluster", warm_seconds=120),

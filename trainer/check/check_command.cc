@@ -42,12 +42,13 @@ Finding check_variables(const Result<LaunchPlan>& plan) {
 /// As `trainer train` opens it; none when asked to stop meanwhile.
 std::optional<Finding> check_data(const CheckOptions& options, SignalQueue& signals) {
   std::string all;
-  std::vector<std::string> flags{"--out", "."};  // which nobody looks at
+  std::vector<std::string> flags;
   for (const auto& path : options.data) {
     all += (all.empty() ? "" : ", ") + path;
     flags.insert(flags.end(), {"--data", path});
   }
   if (!options.model.empty()) flags.insert(flags.end(), {"--model", options.model});
+  flags.insert(flags.end(), options.training.begin(), options.training.end());
   const auto end = describe_data(flags, signals);
   if (end.stop_signal) return std::nullopt;
   if (end.description) return Finding{pass, "--data", all + ": " + *end.description, "", {}};

@@ -42,7 +42,8 @@ struct DataEnd {
   std::optional<int> stop_signal;
 };
 
-/// `trainer-engine describe-data`, with flags of `trainer train`.
+/// `trainer-engine describe-data`, with flags of `trainer plan`: those that say how the data is
+/// read count.
 DataEnd describe_data(const std::vector<std::string>& flags, SignalQueue& signals);
 
 /// How long opening the data, and a pass over two samples, may take.

@@ -30,6 +30,7 @@
 #include "trainer/train/cudnn.h"
 #include "trainer/train/flags.h"
 #include "trainer/train/loop.h"
+#include "trainer/train/plan_request.h"
 #include "trainer/train/plugin_kernels.h"
 #include "trainer/train/process_setup.h"
 #include "trainer/train/report_options.h"
@@ -341,13 +342,29 @@ struct Command {
   ParsedFlags parsed;
 };
 
+Failure bad_usage(const Error& error) {
+  return {.exit_code = exit_code::kUsage, .reason = "BadUsage", .message = describe(error)};
+}
+
 std::variant<Command, Failure> command_of(int argc, const char* const* argv, Registry registry) {
   const auto choice = choose_workload(registry, model_flag(argc, argv));
   if (!choice) return bad_config(choice.error());
   auto parsed = parse_train_flags(argc, argv, registry, *choice->entry);
   if (parsed) return Command{.choice = *choice, .parsed = std::move(*parsed)};
-  return Failure{
-      .exit_code = exit_code::kUsage, .reason = "BadUsage", .message = describe(parsed.error())};
+  return bad_usage(parsed.error());
+}
+
+/// Those that say how the data is read, among what else a training is told: as many ranks as that
+/// is for may not be here.
+Flags flags_of_data(const Flags& flags, const WorkloadEntry& workload) {
+  Flags kept;
+  const auto keep = [&](const char* name) {
+    if (const auto found = flags.find(name); found != flags.end()) kept.insert(*found);
+  };
+  keep("--model");
+  keep("--data");
+  for (const auto& flag : workload.flags) keep(flag.name);
+  return train_flags_of(kept);
 }
 
 /// In the last words alone: who has asked prints them.
@@ -412,10 +429,12 @@ int run_engine(int argc, const char* const* argv, Registry registry) {
 }
 
 int describe_data(int argc, const char* const* argv, Registry registry) {
-  const auto command = command_of(argc, argv, registry);
-  if (const auto* const failure = std::get_if<Failure>(&command)) return tell(*failure);
-  const auto& [choice, parsed] = std::get<Command>(command);
-  auto configured = configure(choice, parsed.flags, /*world_size=*/1);
+  const auto choice = choose_workload(registry, model_flag(argc, argv));
+  if (!choice) return tell(bad_config(choice.error()));
+  const auto parsed = parse_plan_flags(argc, argv, *choice->entry, plan_flags());
+  if (!parsed) return tell(bad_usage(parsed.error()));
+  auto configured = configure(*choice, flags_of_data(parsed->flags, *choice->entry),
+                              /*world_size=*/1);
   if (const auto* const failure = std::get_if<Failure>(&configured)) return tell(*failure);
   auto& [workload, plan] = std::get<Configured>(configured);
   const auto opened = workload->open_data({.flag = "--data", .paths = plan.data});

@@ -9,7 +9,7 @@ namespace tj::trainer {
 /// Prints the cause last and writes the last words when it fails.
 int run_engine(int argc, const char* const* argv, Registry registry);
 
-/// Prints what a workload says of the data that flags of `trainer train` name, or why it can't be
+/// Prints what a workload says of the data that flags of `trainer plan` name, or why it can't be
 /// trained on. Returns an exit code.
 int describe_data(int argc, const char* const* argv, Registry registry);
 

@@ -145,6 +145,14 @@ class OneWorker(CheckTest):
         row = self.memory("--zero", 7, code=78)
         self.assertIn("--zero", row)
 
+    def test_data_is_read_with_the_models_own_flags(self):
+        """nanoGPT's files don't say how many tokens there are."""
+        data = self.folder / "tokens.bin"
+        data.write_bytes(bytes(2048))
+        for flags, code, wanted in (((), 78, r"(?s)^fatal +--data .*--vocabulary"),
+                                    (("--", "--vocabulary", 257, "--no-passes"), 0, r"^pass +--data .* 1,024 tokens")):
+            self.assertRegex(self.rows("--data", self.alone("--data", data, *flags, code=code)), wanted)
+
     def test_paths_that_are_missing(self):
         process = self.start(
             "--data", self.folder / "data", "--init-from", self.folder / "gpt2", NODE_NAME="node-a",
