@@ -142,6 +142,19 @@ TEST(Pi0Flow, evaluations_draw_by_the_numbers_of_the_samples) {
   EXPECT_FALSE(flow_draw(7, 9, {1, 4, 3}, at::kCPU).noise.equal(one.noise));
 }
 
+TEST(Pi0Flow, evaluations_sample_from_noise_of_the_numbers_alone) {
+  constexpr std::int64_t kSamples = 256;
+  const auto all = sampling_noise(7, torch::arange(kSamples), {kSamples, 4, 3}, at::kCPU);
+  EXPECT_EQ(std::get<0>(at::unique_dim(all.flatten(1), 0)).size(0), kSamples);
+  const auto some = sampling_noise(7, torch::tensor({9, 3}), {2, 4, 3}, at::kCPU);
+  EXPECT_TRUE(some[0].equal(all[9]));
+  EXPECT_TRUE(some[1].equal(all[3]));
+  // Neither that of the losses nor that of the training.
+  EXPECT_FALSE(
+      some.equal(flow_draw_by_number(7, torch::tensor({9, 3}), {2, 4, 3}, at::kCPU).noise));
+  EXPECT_FALSE(some[0].equal(flow_draw(7, 9, {1, 4, 3}, at::kCPU).noise[0]));
+}
+
 /// Of Beta(1.5, 1) the distribution function is t^1.5.
 TEST(Pi0Flow, times_and_noise_are_distributed_as_published) {
   constexpr std::int64_t kSamples = 4096;

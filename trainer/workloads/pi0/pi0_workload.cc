@@ -148,6 +148,16 @@ std::unique_ptr<Model> Pi0Workload::make_model(const ModelOptions& options,
 
 SampleWords Pi0Workload::words() const { return {.counted = "values of actions"}; }
 
+std::size_t Pi0Workload::metric_sums() const { return kPi0MetricSums; }
+
+std::vector<Metric> Pi0Workload::metrics() const {
+  return {{.name = "action_error",
+           .label = "action error",
+           .unit = "",
+           .is_of_evaluations = true,
+           .finish = [](std::span<const double> sums, double) { return sums[0] / sums[1]; }}};
+}
+
 SampleCost Pi0Workload::cost() const {
   constexpr double kForwardAndBackward = 3;
   return {.flops = kForwardAndBackward * pi0_flops_of_sample(config_),
