@@ -8,7 +8,8 @@ import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/trainer")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/trainer", "tests/trainer/engine")]
+from engine import bits_of  # noqa: E402
 from launched import TRAINER, LaunchedTraining  # noqa: E402
 from support.processes import environment_of_a_program  # noqa: E402
 
@@ -39,6 +40,24 @@ class Pi0(LaunchedTraining):
                 out = f"{kind}-{ranks}-{stage}"
                 self.train(out, kind, *flags, "--zero", stage, ranks=ranks)
                 self.assertEqual(self.losses(out), wanted, out)
+
+    def assert_same_bits(self, one, other):
+        self.assertEqual(self.losses(one), self.losses(other), other)
+        for stem in ("model", "optimizer"):
+            left, right = (bits_of(self.folder / out / f"step-{STEPS:06}", stem) for out in (one, other))
+            self.assertEqual(left, right, f"{stem} of {one} and {other}")
+
+    def test_groups_of_any_size_have_the_same_bits_also_on_other_ranks_half_way(self):
+        flags = ("--deterministic", "--schedule", "constant", "--warmup-steps", "0")
+        self.train("whole", "pi0-nano", *flags)
+        for ranks, group in ((1, 1), (2, 1), (2, 2), (4, 1), (4, 2), (4, 4)):
+            out = f"{ranks}-{group}"
+            self.train(out, "pi0-nano", *flags, "--zero", "3", "--zero-persist", "0", "--zero-group", group, ranks=ranks)
+            self.assert_same_bits("whole", out)
+        for ranks, stage, group, steps in ((4, 3, 2, 2), (1, 3, 1, 3), (2, 1, 2, 4), (4, 3, 4, STEPS)):
+            resume = [] if steps == 2 else ["--resume"]
+            self.train("parts", "pi0-nano", *flags, "--zero", stage, "--zero-group", group, "--steps", steps, *resume, ranks=ranks)
+        self.assert_same_bits("whole", "parts")
 
     def test_overlapped_training_agrees_within_rounding_and_recomputed_in_all_bits(self):
         for kind in KINDS:
