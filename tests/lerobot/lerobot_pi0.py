@@ -1,6 +1,7 @@
 """The models of pi0 and pi05 of LeRobot 0.6.1: its own code, on transformers, in the shapes that the trainer calls pi0-dummy and pi05-dummy.
-By the Python of tools/lerobot."""
+By the Python of tools/lerobot; the published size by any Python with LeRobot and transformers."""
 import importlib
+import importlib.util
 import pathlib
 import sys
 import types
@@ -8,9 +9,14 @@ import typing
 
 from transformers import masking_utils
 
-LEROBOT = pathlib.Path(sys.executable).parent.parent / "policies/lerobot"
 WIDTH, HIDDEN, LAYERS, HEADS, HEAD_WIDTH = 64, 128, 4, 8, 16  # of both towers
 VISION = {"hidden_size": 32, "intermediate_size": 128, "num_hidden_layers": 1, "num_attention_heads": 2, "patch_size": 14, "projection_dim": WIDTH}
+
+
+def lerobots_folder():
+    """Where tools/lerobot has put it, or of what is installed."""
+    own = pathlib.Path(sys.executable).parent.parent / "policies/lerobot"
+    return own if own.exists() else pathlib.Path(importlib.util.find_spec("lerobot").origin).parent
 
 
 def module_of(kind):
@@ -22,9 +28,10 @@ def module_of(kind):
             module.__path__ = [str(path)]
         sys.modules[name] = module
 
-    put("lerobot", LEROBOT)
+    folder = lerobots_folder()
+    put("lerobot", folder)
     for package in ("policies", "policies/common", f"policies/{kind}", "policies/rtc", "utils"):
-        put("lerobot." + package.replace("/", "."), LEROBOT / package)
+        put("lerobot." + package.replace("/", "."), folder / package)
     put("lerobot.utils.import_utils", _transformers_available=True, require_package=lambda *_: None)
     put("lerobot.configs", PreTrainedConfig=object)
     put("lerobot.policies.pretrained", PreTrainedPolicy=object, T=typing.TypeVar("T"))
@@ -53,8 +60,17 @@ def make(kind, side=224, vocabulary=257152, horizon=50, values=32):
         return whole_expert(config=config)
 
     policy.PaliGemmaForConditionalGenerationWithPiGemma, policy.PiGemmaForCausalLM = prefix, expert
+    return model_of(policy, kind, "", "", side, horizon, values)
+
+
+def make_published(kind):
+    """The same with all shapes as published."""
+    return model_of(module_of(kind), kind, "gemma_2b", "gemma_300m", side=224, horizon=50, values=32)
+
+
+def model_of(policy, kind, prefix, expert, side, horizon, values):
     return getattr(policy, f"{kind.upper()}Pytorch")(types.SimpleNamespace(
-        paligemma_variant="", action_expert_variant="", image_resolution=(side, side), dtype="float32", freeze_vision_encoder=False,
+        paligemma_variant=prefix, action_expert_variant=expert, image_resolution=(side, side), dtype="float32", freeze_vision_encoder=False,
         train_expert_only=False, max_action_dim=values, max_state_dim=values, compile_model=False, chunk_size=horizon, min_period=4e-3,
         max_period=4.0, rtc_config=None, num_inference_steps=10, time_sampling_beta_alpha=1.5, time_sampling_beta_beta=1.0,
         time_sampling_scale=0.999, time_sampling_offset=0.001))

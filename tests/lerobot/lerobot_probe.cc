@@ -3,7 +3,7 @@
 //   lerobot_probe frames SET HORIZON OUT  each frame as it is: OUT/{state,action,pad,episode,tasks}
 //                                         and a file for each camera
 //   lerobot_probe samples SET OUT [--FLAG=VALUE]...   tensors of RobotSamples, by the flags of a
-//                                         policy: OUT/0 to OUT/6
+//                                         policy: OUT/0 to OUT/7
 //   lerobot_probe speed SET HORIZON COUNT raw|fitted   samples a second of one thread, at random:
 //                                         pictures as they are, or resized for a policy
 //   lerobot_probe encode MODEL            prompts on standard input, each ended by a zero: a line

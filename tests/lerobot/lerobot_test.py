@@ -86,7 +86,7 @@ class WithFolder(unittest.TestCase):
         if code != 0:
             return None, said
         count = sum(LENGTHS)
-        kinds = (np.uint8, np.uint8, np.int32, np.uint8, np.float32, np.float32, np.int32)
+        kinds = (np.uint8, np.uint8, np.int32, np.uint8, np.float32, np.float32, np.int32, np.uint8)
         read = [np.fromfile(out / str(i), kind) for i, kind in enumerate(kinds)]
         read = [tensor.reshape(-1, tensor.size // count) if tensor.size >= count else tensor for tensor in read]
         return read, said.splitlines()
@@ -282,7 +282,7 @@ class Samples(WithFolder):
     def test_tensors_are_what_a_policy_takes(self):
         data = WORK / "v3.0/set"
         theirs, raw = np.load(WORK / "v3.0/read.npz"), frames(data, self.out())
-        (images, mask, tokens, token_mask, state, actions, numbers), said = self.samples(data, "--no-augmentation")
+        (images, mask, tokens, token_mask, state, actions, numbers, pad), said = self.samples(data, "--no-augmentation")
         self.assertTrue(said[0].startswith(f"{sum(LENGTHS)} frames of 5 episodes of set: 5 episodes, 47 frames, LeRobot v3.0"), said)
         self.assertEqual(int(said[2]), sum(LENGTHS) * HORIZON * ACTION)
         np.testing.assert_array_equal(mask, [[1, 1, 0]] * sum(LENGTHS))
@@ -306,13 +306,14 @@ class Samples(WithFolder):
             self.assertEqual(list(tokens[index]), (ids + [0] * 48)[:48])
             self.assertEqual(int(token_mask[index].sum()), len(ids))
         np.testing.assert_array_equal(numbers.ravel(), range(sum(LENGTHS)))
+        np.testing.assert_array_equal(pad, theirs["action_is_pad"])
 
     def test_a_pi05_has_the_state_in_its_prompt(self):
         data = self.copy_of("v3.0")
         run(TRAINER, "prepare", "lerobot", "--input", data)
         own = json.loads((data / "meta/trainer_stats.json").read_text())["state"]
         low, high = (np.array(own[key], np.float32) for key in ("q01", "q99"))
-        (_, _, tokens, _, state, _, _), _ = self.samples(data, "--pi05")
+        (_, _, tokens, _, state, *_), _ = self.samples(data, "--pi05")
         theirs = np.load(WORK / "v3.0/read.npz")
         np.testing.assert_allclose(state[:, :STATE], 2 * (theirs["observation.state"] - low) / (high - low) - 1, rtol=1e-5, atol=1e-6)
         processor = sentencepiece.SentencePieceProcessor(model_file=str(model()))

@@ -1,11 +1,14 @@
 """A policy from a data set of LeRobot to its actions: `trainer train` and `trainer act`, with what goes wrong on the way."""
+import importlib.util
 import json
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
+import lerobot_pi0
 import lerobot_test
 import numpy as np
 from lerobot_test import ACTION, SECONDS_MAX, STATE, TRAINER, run
@@ -20,6 +23,15 @@ def setUpModule():
     unittest.addModuleCleanup(shutil.rmtree, lerobot_test.WORK)
     lerobot_test.MODEL.clear()
     lerobot_test.make_set("v3.0", lerobot_test.SETS["v3.0"])
+
+
+def lerobots_types():
+    """The words of its configurations; the file stands alone."""
+    spec = importlib.util.spec_from_file_location("lerobots_types", lerobot_pi0.lerobots_folder() / "configs/types.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # its dataclasses look there
+    spec.loader.exec_module(module)
+    return module
 
 
 def data():
@@ -74,6 +86,34 @@ class Training(Policy):
         held_out = self.losses(alone, "eval")
         self.assertEqual(list(held_out), [2, 4])
         np.testing.assert_allclose([*held_out.values()], [*self.losses(pair, "eval").values()], rtol=1e-6)
+
+    def test_held_out_episodes_tell_the_error_of_sampled_actions(self):
+        for ranks, stage in ((1, 0), (2, 0), (2, 3)):
+            said = self.train(self.folder / f"{ranks}-{stage}", "--held-out", 0.4, "--eval-every", 2, "--zero", stage, ranks=ranks)
+            self.assertRegex(said, r"eval after step 2 \| loss \S+ \| action error \d+\.\d+ \| ")
+        alone, *others = ([self.action_errors(self.folder / out) for out in ("1-0", "2-0", "2-3")])
+        self.assertEqual(len(alone), 2)
+        for errors in others:
+            np.testing.assert_allclose(errors, alone, rtol=1e-6)
+
+    @staticmethod
+    def action_errors(out):
+        lines = map(json.loads, (out / "metrics.jsonl").read_text().splitlines())
+        return [line["eval_action_error"] for line in lines if line.get("event") == "eval"]
+
+    def test_lerobot_is_told_by_what_the_policy_normalises(self):
+        modes = {mode.value for mode in lerobots_types().NormalizationMode}
+        made = self.folder / "made"
+        run(TRAINER, "prepare", "lerobot", "--input", data(), "--out", made)
+        for model, flags, mode in (("pi0-nano", (), "MEAN_STD"), ("pi0-nano", ("--normalisation", "none"), "IDENTITY"),
+                                   ("pi0-nano", ("--normalisation", "quantiles", "--statistics", made / "trainer_stats.json"), "QUANTILES"),
+                                   ("pi05-nano", ("--normalisation", "mean-std", "--prompt-tokens", 120), "MEAN_STD")):
+            with self.subTest(model=model, flags=flags):
+                out = self.folder / f"{model}-{mode}"
+                self.train(out, *flags, steps=1, model=model)
+                told = json.loads((out / "step-000001/config.json").read_text())["normalization_mapping"]
+                self.assertEqual(told, {"VISUAL": "IDENTITY", "STATE": mode, "ACTION": mode})
+                self.assertLessEqual(set(told.values()), modes)
 
     def test_groups_frozen_parts_and_adapters(self):
         groups = [self.folder / f"group-{size}" for size in (1, 2)]

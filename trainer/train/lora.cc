@@ -133,6 +133,10 @@ void Lora::after(std::size_t block, const at::Tensor& output) {
   if (keeper_.hooks != nullptr) keeper_.hooks->after(block, output);
 }
 
+void Lora::hold() {
+  if (keeper_.hooks != nullptr) keeper_.hooks->hold();
+}
+
 void Lora::move_averages() {
   if (ema_decay_ == 0) return;
   std::vector<at::Tensor> averages, weights;

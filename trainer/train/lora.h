@@ -34,6 +34,7 @@ class Lora final : public BlockHooks {
   void begin_pass();
   void before(std::size_t block) override;
   void after(std::size_t block, const at::Tensor& output) override;
+  void hold() override;
   /// After an update of the adapters, which are whole on each rank then.
   void merge();
   /// After an update that was not skipped: averages are of the merged weights.

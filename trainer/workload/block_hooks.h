@@ -20,9 +20,13 @@ class BlockHooks {
  public:
   virtual ~BlockHooks() = default;
   /// Before block `index` computes. A block may be left out, but not done again or out of order.
+  /// After hold() those that were done or left out may be done again, in any order.
   virtual void before(std::size_t index) = 0;
   /// After it. The gradient of `output` announces its backward.
   virtual void after(std::size_t index, const at::Tensor& output) = 0;
+  /// From here to the end of the pass weights stay once they are brought. For a pass without a
+  /// backward that computes its blocks many times; all ranks say it at the same place.
+  virtual void hold() {}
 };
 
 }  // namespace tj::trainer

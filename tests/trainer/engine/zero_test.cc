@@ -349,6 +349,52 @@ TEST(Zero, a_rank_that_leaves_out_a_block_holds_nobody_up) {
   }
 }
 
+/// Of all blocks in order, then of some again, back and forth.
+at::Tensor wandered(const std::vector<at::Tensor>& tensors, BlockHooks* hooks) {
+  auto x = torch::ones({2, kWidth}) * tensors[3];
+  for (const std::size_t block : {0, 1, 2, 1, 0, 2, 2}) {
+    if (hooks != nullptr) hooks->before(block);
+    x = torch::tanh(x.matmul(tensors[block]));
+    if (hooks != nullptr) hooks->after(block, x);
+  }
+  return x;
+}
+
+TEST(Zero, a_pass_that_holds_its_blocks_does_them_again_and_lets_them_go_at_its_end) {
+  const Chain chain;
+  const at::NoGradGuard no_gradients;
+  const auto wanted = wandered(chain.initial, nullptr);
+  for (const int group : {1, 2, 4}) {
+    on_ranks(4, [&](Communicator& communicator) {
+      const at::NoGradGuard none_here_either;
+      // The second block has a tensor of the first, too.
+      Zero zero({.tensors = chain.specs,
+                 .blocks = {{.tensors = {3, 0}}, {.tensors = {1, 0}}, {.tensors = {2}}},
+                 .rules = std::vector<UpdateRule>(4),
+                 .options = {.stage = 3, .group_size = group},
+                 .kind = {.stage = 3}},
+                communicator);
+      std::vector<at::Tensor> tensors;
+      for (std::size_t tensor = 0; tensor < chain.specs.size(); ++tensor)
+        tensors.push_back(zero.place(tensor, chain.initial[tensor]));
+      zero.begin();
+      const auto before = zero.held_bytes();
+      for (int pass = 0; pass < 2; ++pass) {
+        zero.begin_pass(/*is_last=*/false);
+        zero.hold();
+        EXPECT_TRUE(torch::allclose(wandered(tensors, &zero), wanted, 1e-5, 1e-6));
+        EXPECT_GT(zero.held_bytes(), before);
+        zero.end_forward();
+        EXPECT_EQ(zero.held_bytes(), before);
+      }
+      zero.begin_pass(/*is_last=*/false);
+      zero.before(1);
+      EXPECT_THROW(zero.before(0), c10::Error) << "the next pass does not hold";
+      zero.end_forward();
+    });
+  }
+}
+
 TEST(Zero, blocks_out_of_order_are_refused) {
   const Chain chain;
   const auto alone = make_single_communicator();

@@ -60,6 +60,16 @@ class Machine:
         return ":".join([*own, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])
 
 
+def memory_in_use_mib():
+    """Of the first card, by all programs: a program of the kit is alone on it. 0: unknown."""
+    try:
+        asked = subprocess.run(["nvidia-smi", "--id=0", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
+                               capture_output=True, text=True, check=True, timeout=LOOK_SECONDS_MAX)
+        return int(asked.stdout.split()[0])
+    except (OSError, subprocess.SubprocessError, IndexError, ValueError):
+        return 0
+
+
 def driver():
     try:
         asked = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],

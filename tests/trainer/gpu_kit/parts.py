@@ -4,6 +4,7 @@ import typing
 
 import clips
 import comparisons
+import policies
 import speed
 import starting
 
@@ -27,5 +28,6 @@ PARTS = (
     Part("rates", "tokens/s and MFU beside PyTorch's", 150, speed.rates),
     Part("clips", "TAEHV's clips/s beside PyTorch's", 90, clips.rates),
     Part("decode", "TAEHV decodes a video", 20, clips.decode),
+    Part("policies", "pi0's steps/s and memory beside LeRobot's", 150, policies.rates),
     Part("kernels", "where the card's time goes", 40, speed.kernels),
 )

@@ -29,6 +29,7 @@ class Failed(Exception):
 @dataclasses.dataclass
 class Ended:
     lines: list  # (seconds since the start, text)
+    card_mib: int = 0  # that the card's memory had in use, of a run that was ended at a step
 
     @property
     def text(self):
@@ -149,17 +150,23 @@ class Kit:
         env.update(more)
         return {name: value for name, value in env.items() if value is not None}
 
-    def run(self, name, command, environment=None, code=0):
-        """`name` is the log's. Raises Failed with the last lines."""
+    def run(self, name, command, environment=None, code=0, until_step=None):
+        """`name` is the log's. With `until_step` it is ended after that step. Raises Failed with the last lines."""
         self.runs += 1
         log = self.out / "logs" / f"{self.runs:02}-{name}.log"
-        lines, began = [], time.monotonic()
+        lines, card_mib, began = [], 0, time.monotonic()
+        ended = code
         process = subprocess.Popen([str(word) for word in command], env=self.environment(environment or {}), cwd=self.out,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                    start_new_session=True)
         try:
-            lines.extend(lines_until_end(process, began, self.part_ends))
-            ended = process.wait(END_SECONDS)
+            for when, line in lines_until_end(process, began, self.part_ends):
+                lines.append((when, line))
+                if until_step and (found := STEP.match(line)) and int(found[1]) == until_step:
+                    card_mib = machines.memory_in_use_mib() if self.has_gpu else 0
+                    break
+            else:
+                ended = process.wait(END_SECONDS)
         except (TimeoutError, subprocess.TimeoutExpired):
             raise Failed(f"{name} did not end in the {time.monotonic() - began:.0f} s that were left for it"
                          + tail_of(lines)) from None
@@ -169,7 +176,7 @@ class Kit:
             log.write_text("".join(f"{when:8.3f} {line}\n" for when, line in lines))
         if ended != code:
             raise Failed(f"{name}: exit code {ended}{tail_of(lines)}")
-        return Ended(lines)
+        return Ended(lines, card_mib)
 
     def folder(self, name):
         """Empty, for the output of one training."""
@@ -177,13 +184,13 @@ class Kit:
         shutil.rmtree(folder, ignore_errors=True)
         return folder
 
-    def train(self, name, *flags, ranks=1, device=None, out=None, environment=None, code=0, program="trainer"):
+    def train(self, name, *flags, ranks=1, device=None, out=None, environment=None, program="trainer", **ends):
         """Trains with the kit's trainer, or with that of another `program`; `device` is its own word."""
         command = [self.program(program), "train", "--device", device or self.device, "--log-dir", "off", "--tensorboard",
                    "off", "--out", out or self.folder(name), *flags]
         if ranks > 1:
             command = [self.program(program), "launch", "--nproc", ranks, "--", *command]
-        return self.run(name, command, environment, code)
+        return self.run(name, command, environment, **ends)
 
     def clear(self):
         """A checkpoint of 124M parameters has 1.5 GB."""

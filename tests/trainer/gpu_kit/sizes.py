@@ -38,6 +38,18 @@ class Clips:
 
 
 @dataclasses.dataclass(frozen=True)
+class Policies:
+    """Of pi0, on samples that are made up."""
+    preset: str
+    batch_size: int
+    recomputes: bool
+    memory_gib: int  # that the card must have: float32 weights, gradients and moments, and the passes
+    steps: int  # of one round, and of these before the clock counts
+    warmup: int
+    rounds: int
+
+
+@dataclasses.dataclass(frozen=True)
 class Size:
     is_small: bool
     shape: Gpt2Shape
@@ -50,14 +62,17 @@ class Size:
     loss_steps: int  # of the parts that compare losses
     save_every: int  # of the part that saves: three saves
     clips: Clips
+    policies: Policies
 
 
 # The author's recipe, and the video of his figure: 61 frames of 512 x 320 in 0.5 s and 0.5 GB on a GH200.
 FULL = Size(is_small=False, shape=Gpt2Shape("gpt2-small", 12, 12, 768, 50257, 50304, 1024), precision="bf16",
             compiler="inductor", batch_size=32, steps=40, warmup=10, rounds=3, loss_steps=30, save_every=12,
             clips=Clips("taehv", 12, 64, 16, steps=60, warmup=20, rounds=2, decoded_frames=61, decoded_width=512,
-                        decoded_height=320))
+                        decoded_height=320),
+            policies=Policies("pi0", 32, recomputes=True, memory_gib=75, steps=8, warmup=3, rounds=1))
 SMALL = Size(is_small=True, shape=Gpt2Shape("gpt2-nano", 4, 4, 128, 256, 256, 64), precision="fp32",
              compiler="aot_eager", batch_size=8, steps=10, warmup=2, rounds=1, loss_steps=6, save_every=12,
              clips=Clips("taehv-nano", 8, 32, 2, steps=6, warmup=2, rounds=1, decoded_frames=9, decoded_width=64,
-                         decoded_height=48))
+                         decoded_height=48),
+             policies=Policies("pi0-nano", 8, recomputes=True, memory_gib=0, steps=10, warmup=2, rounds=1))

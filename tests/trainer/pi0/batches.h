@@ -49,7 +49,8 @@ inline Pi0Batch random_batch(const Pi0Config& config, std::int64_t samples) {
                       .token_mask = token_mask,
                       .state = torch::randn({samples, config.state_width})},
       .actions = torch::randn({samples, config.horizon, config.action_width}),
-      .numbers = torch::arange(samples)};
+      .numbers = torch::arange(samples),
+      .action_pad = torch::zeros({samples, config.horizon}, at::kBool)};
 }
 
 /// As a source would have read it, with images as floats.
@@ -61,7 +62,8 @@ inline Batch as_read(const Pi0Batch& batch) {
           seen.token_mask.to(at::kByte),
           seen.state,
           batch.actions,
-          batch.numbers.to(at::kInt)};
+          batch.numbers.to(at::kInt),
+          batch.action_pad.to(at::kByte)};
 }
 
 /// Samples `first` and the `count` - 1 behind it.

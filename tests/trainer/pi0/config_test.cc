@@ -139,7 +139,7 @@ TEST(Pi0Config, a_checkpoint_says_of_which_model_it_is) {
     auto config = pi0_model(preset);
     config.actions_counted = 7;
     config.cameras = {"wrist", "above"};
-    const auto text = pi0_config_json(config);
+    const auto text = pi0_config_json(config, Normalisation::mean_std);
     const auto again = pi0_config_from(text, "config.json");
     ASSERT_TRUE(again) << describe(again.error());
     EXPECT_EQ(*again, config) << text;
@@ -147,6 +147,18 @@ TEST(Pi0Config, a_checkpoint_says_of_which_model_it_is) {
     seen.push_back(config);
     EXPECT_EQ(text.find("sizes") == std::string::npos,
               preset.name == "pi0" || preset.name == "pi05");
+  }
+}
+
+TEST(Pi0Config, says_by_what_state_and_actions_are_normalised) {
+  const std::pair<Normalisation, const char*> rows[] = {{Normalisation::none, "IDENTITY"},
+                                                        {Normalisation::mean_std, "MEAN_STD"},
+                                                        {Normalisation::quantiles, "QUANTILES"}};
+  for (const auto& [normalisation, mode] : rows) {
+    const auto text = pi0_config_json(pi0_named("pi0"), normalisation);
+    for (const std::string part : {"STATE", "ACTION"})
+      EXPECT_NE(text.find('"' + part + "\": \"" + mode + '"'), std::string::npos) << text;
+    EXPECT_NE(text.find(R"("VISUAL": "IDENTITY")"), std::string::npos) << text;
   }
 }
 

@@ -167,6 +167,39 @@ TEST(Pi0, sampling_looks_at_images_and_prompt_once_and_at_nothing_else) {
   }
 }
 
+std::pair<double, double> action_error_sums(const Pi0& model, const Batch& batch) {
+  const auto sums = model.pass(batch, {}).metrics;
+  return {sums.at(0).item<double>(), sums.at(1).item<double>()};
+}
+
+TEST(Pi0, an_evaluation_samples_actions_and_tells_how_far_they_are_off) {
+  for (const auto kind : kPi0Kinds) {
+    auto config = smallest_pi0(kind);
+    config.actions_counted = 3;
+    const auto model = random_model(config);
+    const at::NoGradGuard no_gradients;
+    auto batch = random_batch(config, 5);
+    const auto noise =
+        sampling_noise(3, batch.numbers, batch.actions.sizes(), batch.actions.device());
+    const auto errors = (model.sampled_actions(batch.observation, noise) - batch.actions).abs();
+    const auto [all, counted] = action_error_sums(model, as_read(batch));
+    EXPECT_EQ(counted, 5 * 4 * 3);
+    EXPECT_NEAR(all / errors.narrow(2, 0, 3).sum().item<double>(), 1, 1e-5);
+    // Of two samples the episode ends within the chunk.
+    batch.action_pad[1].narrow(0, 1, 3) = true;
+    batch.action_pad[4][3] = true;
+    const auto [within, fewer] = action_error_sums(model, as_read(batch));
+    EXPECT_EQ(fewer, counted - (3 + 1) * 3);
+    const auto beyond =
+        errors[1].narrow(0, 1, 3).narrow(1, 0, 3).sum() + errors[4][3].narrow(0, 0, 3).sum();
+    EXPECT_NEAR((all - within) / beyond.item<double>(), 1, 1e-4);
+    const auto [first, first_count] = action_error_sums(model, narrowed(as_read(batch), 0, 2));
+    const auto [rest, rest_count] = action_error_sums(model, narrowed(as_read(batch), 2, 3));
+    EXPECT_NEAR((first + rest) / within, 1, 1e-5);
+    EXPECT_EQ(first_count + rest_count, fewer);
+  }
+}
+
 TEST(Pi0, half_precision_is_near) {
   for (const auto kind : kPi0Kinds) {
     const auto config = smallest_pi0(kind);

@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
+#include <torch/autograd.h>
 #include <torch/types.h>
 
 #include <cmath>
 
 #include "tests/trainer/pi0/presets.h"
+#include "trainer/workload/rotary.h"
 #include "trainer/workloads/pi0/flow.h"
 #include "trainer/workloads/pi0/visibility.h"
 
@@ -89,6 +91,26 @@ TEST(Pi0Rotation, turns_by_the_distance_of_positions) {
   EXPECT_NEAR(score(5, 5), (q * k).sum().item<double>(), 1e-5);
 }
 
+/// The same operations in the same order, so the same bits; forward and back.
+TEST(Pi0Rotation, a_loop_turns_as_tensor_operations_do) {
+  torch::manual_seed(1);
+  const auto places = torch::randint(900, {3, 70});
+  const auto all = rotation_of(places, 16);
+  const auto rotation = all.narrowed(6, 64);
+  for (const std::int64_t heads : {8, 1}) {
+    // As a product of matrices leaves it: heads behind the tokens.
+    const auto x = torch::randn({3, 64, heads, 16}).requires_grad_(true);
+    const auto weights = torch::randn({3, heads, 66, 16}).narrow(2, 1, 64);
+    std::vector<at::Tensor> turned, gradients;
+    for (const auto& turn : {rotated_by_loop, rotated_by_tensors}) {
+      turned.push_back(turn(x.transpose(1, 2), rotation.cosine, rotation.sine));
+      gradients.push_back(torch::autograd::grad({(turned.back() * weights).sum()}, {x})[0]);
+    }
+    EXPECT_TRUE(turned[0].equal(turned[1]));
+    EXPECT_TRUE(gradients[0].equal(gradients[1]));
+  }
+}
+
 /// The first pair turns by one radian a place, the last by 10000^(-6/8).
 TEST(Pi0Rotation, has_gemmas_frequencies_and_halves) {
   const auto x = torch::tensor(std::vector<float>{1, 0, 0, 1, 0, 0, 0, 0}).view({1, 1, 1, 8});
@@ -140,6 +162,19 @@ TEST(Pi0Flow, evaluations_draw_by_the_numbers_of_the_samples) {
   EXPECT_TRUE(all.noise[2].equal(one.noise[0]));
   EXPECT_TRUE(all.time[2].equal(one.time[0]));
   EXPECT_FALSE(flow_draw(7, 9, {1, 4, 3}, at::kCPU).noise.equal(one.noise));
+}
+
+TEST(Pi0Flow, evaluations_sample_from_noise_of_the_numbers_alone) {
+  constexpr std::int64_t kSamples = 256;
+  const auto all = sampling_noise(7, torch::arange(kSamples), {kSamples, 4, 3}, at::kCPU);
+  EXPECT_EQ(std::get<0>(at::unique_dim(all.flatten(1), 0)).size(0), kSamples);
+  const auto some = sampling_noise(7, torch::tensor({9, 3}), {2, 4, 3}, at::kCPU);
+  EXPECT_TRUE(some[0].equal(all[9]));
+  EXPECT_TRUE(some[1].equal(all[3]));
+  // Neither that of the losses nor that of the training.
+  EXPECT_FALSE(
+      some.equal(flow_draw_by_number(7, torch::tensor({9, 3}), {2, 4, 3}, at::kCPU).noise));
+  EXPECT_FALSE(some[0].equal(flow_draw(7, 9, {1, 4, 3}, at::kCPU).noise[0]));
 }
 
 /// Of Beta(1.5, 1) the distribution function is t^1.5.

@@ -8,7 +8,8 @@ import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/trainer")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/trainer", "tests/trainer/engine")]
+from engine import bits_of  # noqa: E402
 from launched import TRAINER, LaunchedTraining  # noqa: E402
 from support.processes import environment_of_a_program  # noqa: E402
 
@@ -40,6 +41,24 @@ class Pi0(LaunchedTraining):
                 self.train(out, kind, *flags, "--zero", stage, ranks=ranks)
                 self.assertEqual(self.losses(out), wanted, out)
 
+    def assert_same_bits(self, one, other):
+        self.assertEqual(self.losses(one), self.losses(other), other)
+        for stem in ("model", "optimizer"):
+            left, right = (bits_of(self.folder / out / f"step-{STEPS:06}", stem) for out in (one, other))
+            self.assertEqual(left, right, f"{stem} of {one} and {other}")
+
+    def test_groups_of_any_size_have_the_same_bits_also_on_other_ranks_half_way(self):
+        flags = ("--deterministic", "--schedule", "constant", "--warmup-steps", "0")
+        self.train("whole", "pi0-nano", *flags)
+        for ranks, group in ((1, 1), (2, 1), (2, 2), (4, 1), (4, 2), (4, 4)):
+            out = f"{ranks}-{group}"
+            self.train(out, "pi0-nano", *flags, "--zero", "3", "--zero-persist", "0", "--zero-group", group, ranks=ranks)
+            self.assert_same_bits("whole", out)
+        for ranks, stage, group, steps in ((4, 3, 2, 2), (1, 3, 1, 3), (2, 1, 2, 4), (4, 3, 4, STEPS)):
+            resume = [] if steps == 2 else ["--resume"]
+            self.train("parts", "pi0-nano", *flags, "--zero", stage, "--zero-group", group, "--steps", steps, *resume, ranks=ranks)
+        self.assert_same_bits("whole", "parts")
+
     def test_overlapped_training_agrees_within_rounding_and_recomputed_in_all_bits(self):
         for kind in KINDS:
             self.train(f"{kind}-alone", kind)
@@ -62,18 +81,40 @@ class Pi0(LaunchedTraining):
             self.train(parts, kind, *flags, "--resume", ranks=ranks)
             self.assertEqual(self.losses(parts), {step: loss for step, loss in self.losses(whole).items() if step > 3})
 
+    def evaluations(self, out):
+        return [line for line in self.metrics(out) if line.get("event") == "eval"]
+
     def test_an_evaluation_is_the_same_on_any_number_of_ranks_and_with_shared_weights(self):
         held_out = self.folder / "held-out"
         held_out.write_text("64")
-        seen = set()
-        for ranks, stage in ((1, 0), (2, 0), (2, 3)):
+        flags = ("--eval-data", held_out, "--eval-every", "3")
+        seen = {}
+        for ranks, stage in ((1, 0), (2, 0), (1, 3), (2, 3), (4, 3)):
             out = f"eval-{ranks}-{stage}"
-            self.train(out, "pi0-nano", "--deterministic", "--zero", stage, "--eval-data", held_out, "--eval-every", "3", ranks=ranks)
-            lines = [line for line in self.metrics(out) if line.get("event") == "eval"]
+            said, _ = self.train(out, "pi0-nano", "--deterministic", "--zero", stage, *flags, ranks=ranks)
+            self.assertRegex(said, r"eval after step 3 \| loss \S+ \| action error \d\.\d+ \| ")
+            lines = self.evaluations(out)
             self.assertEqual(len(lines), 2)
             self.assertNotEqual(lines[0]["eval_loss"], lines[1]["eval_loss"])
-            seen.add(tuple(line["eval_loss"] for line in lines))
-        self.assertEqual(len(seen), 1, seen)
+            seen[out] = [(line["eval_loss"], line["eval_action_error"]) for line in lines]
+        for out, numbers in seen.items():
+            self.assertEqual(numbers, seen["eval-1-0"], out)
+        # Each rank samples all of its part at once: the same within rounding.
+        for ranks, stage in ((2, 0), (2, 3)):
+            out = f"overlapped-{ranks}-{stage}"
+            self.train(out, "pi0-nano", "--zero", stage, *flags, ranks=ranks)
+            for line, numbers in zip(self.evaluations(out), seen["eval-1-0"], strict=True):
+                for name, number in zip(("eval_loss", "eval_action_error"), numbers, strict=True):
+                    self.assertAlmostEqual(line[name], number, delta=1e-3 * number, msg=f"{out}, {name}")
+
+    def test_the_error_of_sampled_actions_falls(self):
+        held_out = self.folder / "held-out"
+        held_out.write_text("64")
+        self.train("out", "pi0-nano", "--steps", "60", "--eval-every", "20", "--eval-data", held_out, "--zero", "3", ranks=2)
+        errors = [line["eval_action_error"] for line in self.evaluations("out")]
+        self.assertEqual(len(errors), 3)
+        self.assertLess(errors[-1], errors[0])
+        self.assertFalse(any("action_error" in line for line in self.metrics("out")), "steps don't tell it")
 
     def test_half_precision_trains(self):
         self.train("half", "pi05-nano", "--precision", "bf16", "--recompute")

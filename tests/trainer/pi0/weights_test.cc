@@ -172,7 +172,8 @@ TEST(Pi0Weights, a_trained_model_is_found_with_its_shape) {
     const auto config = smallest_pi0(kind);
     const auto named = weights_of(config);
     write(folder.path() / "model.safetensors", named);
-    ASSERT_TRUE(write_durably(folder.path() / "config.json", pi0_config_json(config)));
+    ASSERT_TRUE(write_durably(folder.path() / "config.json",
+                              pi0_config_json(config, Normalisation::mean_std)));
     const auto trained = open_trained_pi0({.from = folder.path(), .options = {.seed = 1}});
     ASSERT_TRUE(trained) << describe(trained.error());
     EXPECT_EQ(trained->config, config);

@@ -108,18 +108,25 @@ void Zero::after(std::size_t block, const at::Tensor& output) {
   output.register_hook([this, backward](const at::Tensor&) { enter(backward); });
 }
 
+void Zero::hold() {
+  TORCH_CHECK(!at::GradMode::is_enabled(), "a pass with a backward lets its weights go");
+  is_holding_ = true;
+}
+
 /// Also does what a block that was left out would have: the other ranks may not have left it out.
 void Zero::enter(std::size_t step) {
-  TORCH_CHECK(next_step_ <= step, "blocks compute in their order, and once in a pass");
+  TORCH_CHECK(next_step_ <= step || is_holding_, "blocks compute in their order, once in a pass");
   while (next_step_ <= step) {
     if (next_step_ > 0) leave(next_step_ - 1);
-    for (const auto unit : steps_[next_step_].gather) units_[unit].begin_gather();
+    for (const auto unit : steps_[next_step_].gather)
+      if (!is_holding_ || !units_[unit].is_gathered()) units_[unit].begin_gather();
     ++next_step_;
   }
   for (const auto unit : steps_[step].need) units_[unit].wait_gathered();
 }
 
 void Zero::leave(std::size_t step) {
+  if (is_holding_) return;
   for (const auto unit : steps_[step].release) units_[unit].release();
   const bool sums_each_pass = inputs_.options.stage >= 2;
   if (inputs_.kind.is_deterministic || !(sums_each_pass || is_last_pass_)) return;
@@ -150,6 +157,7 @@ void Zero::end_pass() {
 
 void Zero::end_forward() {
   next_step_ = 0;
+  is_holding_ = false;
   for (const auto& step : steps_) {
     for (const auto unit : step.need) units_[unit].release();  // also what was gathered ahead
   }

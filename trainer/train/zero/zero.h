@@ -38,6 +38,7 @@ class Zero final : public BlockHooks {
 
   void before(std::size_t block) override;
   void after(std::size_t block, const at::Tensor& output) override;
+  void hold() override;
   /// Before each forward. The gradients of the last pass of an optimizer step complete the sum.
   void begin_pass(bool is_last);
   /// Collective, after each backward.
@@ -97,6 +98,7 @@ class Zero final : public BlockHooks {
   std::optional<LogicalShardTree> tree_;
   std::size_t next_step_ = 0;
   bool is_last_pass_ = false;
+  bool is_holding_ = false;           // in this pass
   std::deque<std::size_t> reducing_;  // units, the oldest first
   at::Tensor clip_factor_;            // of this step; undefined: 1
 };

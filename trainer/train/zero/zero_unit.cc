@@ -119,6 +119,8 @@ void ZeroUnit::release() {
   free_memory(whole_);
 }
 
+bool ZeroUnit::is_gathered() const { return has_memory(whole_); }
+
 void ZeroUnit::keep_gradients_in(const at::Tensor& place) {
   whole_gradient_ = place;
   gradient_ = window(place, place.storage_offset() + shard() * layout_.shard_size(),

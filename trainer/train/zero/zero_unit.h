@@ -58,6 +58,8 @@ class ZeroUnit {
   void begin_gather();
   void wait_gathered();
   void release();
+  /// Its weights are all there, or on their way.
+  bool is_gathered() const;
 
   // Gradients. With `place` (float32, layout().size()) they live there from now on, and are not
   // taken but written by others.

@@ -20,6 +20,10 @@ FlowDraw flow_draw(std::uint64_t seed, std::int64_t first_sample, at::IntArrayRe
 /// Of samples by their numbers, int64 [B]; others than flow_draw() gives the same numbers.
 FlowDraw flow_draw_by_number(std::uint64_t seed, const at::Tensor& numbers, at::IntArrayRef shape,
                              at::Device device);
+/// From which an evaluation samples the actions of samples, by their numbers, too: float32, of mean
+/// 0 and variance 1. Other than that of their losses.
+at::Tensor sampling_noise(std::uint64_t seed, const at::Tensor& numbers, at::IntArrayRef shape,
+                          at::Device device);
 
 /// Between noise and actions: time x noise + (1 - time) x actions.
 at::Tensor noisy_actions(const at::Tensor& actions, const FlowDraw& draw);

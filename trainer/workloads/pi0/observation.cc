@@ -100,7 +100,7 @@ Result<PolicyView> PolicyView::make(const RobotPolicyShape& shape, std::int64_t 
 
 Result<std::vector<HostTensor>> PolicyView::see(const Observation& observation) {
   auto tensors = robot_tensors(options_, 1);
-  const auto place = place_in(tensors, 0, {});
+  const auto place = place_in(tensors, 0);
   if (auto seen = see_state(observation, place.state); !seen) return seen.error();
   if (auto seen = see_task(observation, place); !seen) return seen.error();
   if (auto seen = see_images(observation, place); !seen) return seen.error();

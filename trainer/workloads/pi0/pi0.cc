@@ -197,11 +197,28 @@ at::Tensor Pi0::loss(const Pi0Batch& batch, const FlowDraw& draw) const {
 PassSums Pi0::pass(const Batch& batch, std::optional<std::int64_t> first_sample) const {
   const auto inputs = pi0_batch(batch);
   const auto& actions = inputs.actions;
+  if (first_sample) {
+    const auto draw = flow_draw(options_.seed, *first_sample, actions.sizes(), actions.device());
+    const auto none = torch::zeros({}, actions.options());
+    return {.loss = loss(inputs, draw), .metrics = Tensors(kPi0MetricSums, none)};
+  }
+  if (hooks_ != nullptr) hooks_->hold();
   const auto draw =
-      first_sample
-          ? flow_draw(options_.seed, *first_sample, actions.sizes(), actions.device())
-          : flow_draw_by_number(options_.seed, inputs.numbers, actions.sizes(), actions.device());
-  return {.loss = loss(inputs, draw), .metrics = {}};
+      flow_draw_by_number(options_.seed, inputs.numbers, actions.sizes(), actions.device());
+  auto of_loss = loss(inputs, draw);  // which brings all blocks
+  return {.loss = std::move(of_loss), .metrics = action_errors(inputs)};
+}
+
+std::vector<at::Tensor> Pi0::action_errors(const Pi0Batch& batch) const {
+  const auto& actions = batch.actions;
+  const auto noise =
+      sampling_noise(options_.seed, batch.numbers, actions.sizes(), actions.device());
+  const auto errors = (sampled_actions(batch.observation, noise) - actions)
+                          .narrow(2, 0, config_.actions_counted)
+                          .abs()
+                          .masked_fill(batch.action_pad.unsqueeze(2), 0);
+  const auto counted = batch.action_pad.logical_not().sum() * config_.actions_counted;
+  return {errors.sum(), counted.to(at::kFloat)};
 }
 
 std::vector<Pi0::Seen> Pi0::seen(const Pi0Observation& observation, const Places& places) const {
@@ -239,7 +256,6 @@ at::Tensor Pi0::next_velocity(const std::vector<Seen>& seen, const Suffix& suffi
 
 at::Tensor Pi0::sampled_actions(const Pi0Observation& observation, const at::Tensor& noise,
                                 int steps) const {
-  TJ_CHECK(hooks_ == nullptr, "the weights are there all the time");
   TJ_CHECK(steps >= 1, "some way to go");
   const at::NoGradGuard no_gradients;
   const Autocast autocast(options_.precision, noise.device().type());

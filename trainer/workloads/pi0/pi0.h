@@ -16,6 +16,9 @@
 namespace tj::trainer {
 
 inline constexpr int kFlowSteps = 10;  // from noise to actions, as openpi samples
+/// Of a pass; of an evaluation the sum of the absolute errors of sampled actions, and of how many
+/// values it is: those that count, up to the end of the episode.
+inline constexpr std::size_t kPi0MetricSums = 2;
 
 class Pi0 final : public Model {
  public:
@@ -28,7 +31,7 @@ class Pi0 final : public Model {
   Pi0& operator=(const Pi0&) = delete;
 
   /// Of a batch in the order of Pi0Input. An evaluation draws noise and time, too: by the samples'
-  /// own numbers, so that each evaluation draws the same.
+  /// own numbers, so that each evaluation draws the same. It also samples actions.
   PassSums pass(const Batch& batch, std::optional<std::int64_t> first_sample) const override;
   /// The sum of the squared errors of the velocity, over the actions that count.
   at::Tensor loss(const Pi0Batch& batch, const FlowDraw& draw) const;
@@ -44,7 +47,7 @@ class Pi0 final : public Model {
 
   /// From `noise` [B, horizon, action_width], at time 1, by `steps` Euler steps to actions of that
   /// shape, normalised as those of the training. Images and prompt are looked at once. Without
-  /// gradients, and not of a model whose weights come and go (ZeRO).
+  /// gradients; where weights come and go (ZeRO), only in a pass that holds all blocks.
   at::Tensor sampled_actions(const Pi0Observation& observation, const at::Tensor& noise,
                              int steps = kFlowSteps) const;
 
@@ -70,6 +73,7 @@ class Pi0 final : public Model {
   std::vector<at::Tensor> joint_layer(std::size_t layer, const std::vector<at::Tensor>& streams,
                                       const Places& places) const;
   at::Tensor velocity(const at::Tensor& expert_stream, const at::Tensor& condition) const;
+  std::vector<at::Tensor> action_errors(const Pi0Batch& batch) const;
   std::vector<Seen> seen(const Pi0Observation& observation, const Places& places) const;
   at::Tensor next_velocity(const std::vector<Seen>& seen, const Suffix& suffix,
                            const Places& places) const;

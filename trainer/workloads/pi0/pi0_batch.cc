@@ -29,7 +29,8 @@ Pi0Batch pi0_batch(const Batch& tensors) {
                           .token_mask = read(Pi0Input::token_mask).ne(0),
                           .state = read(Pi0Input::state)},
           .actions = read(Pi0Input::actions),
-          .numbers = read(Pi0Input::numbers).to(at::kLong)};
+          .numbers = read(Pi0Input::numbers).to(at::kLong),
+          .action_pad = read(Pi0Input::action_pad).ne(0)};
 }
 
 std::vector<MadeUpTensor> pi0_made_up(const Pi0Config& config) {
@@ -43,7 +44,8 @@ std::vector<MadeUpTensor> pi0_made_up(const Pi0Config& config) {
           {.type = uint8, .shape = {config.prompt_tokens}, .below = 2},
           {.type = float32, .shape = {config.state_width}},
           {.type = float32, .shape = {config.horizon, config.action_width}},
-          {.type = int32, .shape = {}, .below = kNumbers}};
+          {.type = int32, .shape = {}, .below = kNumbers},
+          {.type = uint8, .shape = {config.horizon}, .below = 2}};
 }
 
 std::int64_t pi0_bytes_of_sample(const Pi0Config& config) {

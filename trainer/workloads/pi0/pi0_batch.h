@@ -28,6 +28,8 @@ struct Pi0Batch {
   /// int64 [B]: which of the data's samples these are. By them noise and times of an evaluation are
   /// drawn; those of a training step by the global numbers that the engine gives.
   at::Tensor numbers;
+  /// bool [B, horizon]: beyond the end of the episode, where `actions` has its last one again.
+  at::Tensor action_pad = {};
 };
 
 /// Places in SampleBatch::tensors. What a pass has is of these types and shapes:
@@ -39,8 +41,9 @@ enum class Pi0Input : std::size_t {
   state,       // float32 [B, state_width]
   actions,     // float32 [B, horizon, action_width]
   numbers,     // int32 [B]
+  action_pad,  // uint8 [B, horizon], 0 or not
 };
-inline constexpr std::size_t kPi0Inputs = 7;
+inline constexpr std::size_t kPi0Inputs = 8;
 
 /// Of what a source has read, on the device on which it is.
 Pi0Batch pi0_batch(const Batch& tensors);

@@ -56,6 +56,16 @@ auto sizes_of(Config& config) {
                                                     {"vocabulary", &config.vocabulary}};
 }
 
+/// LeRobot's NormalizationMode.
+const char* mode_of(Normalisation normalisation) {
+  switch (normalisation) {
+    case Normalisation::none: return "IDENTITY";
+    case Normalisation::mean_std: return "MEAN_STD";
+    case Normalisation::quantiles: return "QUANTILES";
+  }
+  return "";
+}
+
 json input_features(const Pi0Config& config) {
   json features = json::object();
   const auto side = config.vision.image_side;
@@ -151,9 +161,9 @@ Result<Pi0Config> read_fields(const json& document, const std::filesystem::path&
 
 }  // namespace
 
-std::string pi0_config_json(const Pi0Config& config) {
+std::string pi0_config_json(const Pi0Config& config, Normalisation normalisation) {
   const bool is_published = is_of_published_sizes(config);
-  const char* const scale = config.is_pi05() ? "QUANTILES" : "MEAN_STD";
+  const char* const scale = mode_of(normalisation);
   const auto side = config.vision.image_side;
   json document = {
       {"type", config.is_pi05() ? "pi05" : "pi0"},

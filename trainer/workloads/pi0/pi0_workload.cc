@@ -81,9 +81,9 @@ void Pi0Workload::configure(FlagReader& reader) {
   config_.state_width = config_.actions_counted = config_.action_width;
   config_.vocabulary = reader.whole("--vocabulary", otherwise(config_.vocabulary), extent);
   if (init_) check_against_init(reader);
-  if (!opener_)
-    data_options_ = read_robot_data_flags(
-        reader, config_.is_pi05() ? Normalisation::quantiles : Normalisation::mean_std);
+  data_options_.normalisation =
+      config_.is_pi05() ? Normalisation::quantiles : Normalisation::mean_std;
+  if (!opener_) data_options_ = read_robot_data_flags(reader, data_options_.normalisation);
 }
 
 /// Of what the weights say; the shapes of all tensors are compared when they are read.
@@ -148,6 +148,16 @@ std::unique_ptr<Model> Pi0Workload::make_model(const ModelOptions& options,
 
 SampleWords Pi0Workload::words() const { return {.counted = "values of actions"}; }
 
+std::size_t Pi0Workload::metric_sums() const { return kPi0MetricSums; }
+
+std::vector<Metric> Pi0Workload::metrics() const {
+  return {{.name = "action_error",
+           .label = "action error",
+           .unit = "",
+           .is_of_evaluations = true,
+           .finish = [](std::span<const double> sums, double) { return sums[0] / sums[1]; }}};
+}
+
 SampleCost Pi0Workload::cost() const {
   constexpr double kForwardAndBackward = 3;
   return {.flops = kForwardAndBackward * pi0_flops_of_sample(config_),
@@ -155,7 +165,9 @@ SampleCost Pi0Workload::cost() const {
           .bytes = pi0_bytes_of_sample(config_)};
 }
 
-std::string Pi0Workload::config_json() const { return pi0_config_json(config_); }
+std::string Pi0Workload::config_json() const {
+  return pi0_config_json(config_, data_options_.normalisation);
+}
 
 Result<TensorReader> Pi0Workload::open_initial_weights(const std::string& path) const {
   return open_pi0_weights(path, tensors());

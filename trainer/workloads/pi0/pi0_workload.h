@@ -38,6 +38,9 @@ class Pi0Workload final : public Workload {
   std::unique_ptr<Model> make_model(const ModelOptions& options,
                                     const ModelKeeper& keeper) const override;
   SampleWords words() const override;
+  std::size_t metric_sums() const override;
+  /// The mean absolute error of sampled actions, in the numbers of the normalisation.
+  std::vector<Metric> metrics() const override;
   SampleCost cost() const override;
   ModelShape shape() const override { return pi0_shape(config_); }
   std::string config_json() const override;

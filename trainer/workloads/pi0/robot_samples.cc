@@ -41,18 +41,18 @@ std::vector<HostTensor> robot_tensors(const RobotFramesOptions& options, std::in
   add(float32, {samples, options.state_width});
   add(float32, {samples, options.horizon, options.action_width});
   add(int32, {samples});
+  add(uint8, {samples, options.horizon});
   return tensors;
 }
 
-RobotFramePlace place_in(std::vector<HostTensor>& tensors, std::size_t row,
-                         std::span<std::byte> action_pad) {
+RobotFramePlace place_in(std::vector<HostTensor>& tensors, std::size_t row) {
   return {.images = row_of<std::byte>(tensors[0], row),
           .image_mask = row_of<std::byte>(tensors[1], row),
           .tokens = row_of<std::int32_t>(tensors[2], row),
           .token_mask = row_of<std::byte>(tensors[3], row),
           .state = row_of<float>(tensors[4], row),
           .actions = row_of<float>(tensors[5], row),
-          .action_pad = action_pad};
+          .action_pad = row_of<std::byte>(tensors[7], row)};
 }
 
 Result<SampleBatch> RobotSamples::read(std::span<const Sample> samples) const {
@@ -60,10 +60,9 @@ Result<SampleBatch> RobotSamples::read(std::span<const Sample> samples) const {
   const auto count = static_cast<std::int64_t>(samples.size());
   SampleBatch batch{.tensors = robot_tensors(options, count),
                     .weight = count * options.horizon * frames_->set().action.width};
-  std::vector<std::byte> pad(static_cast<std::size_t>(options.horizon));
   for (std::size_t row = 0; row < samples.size(); ++row) {
     const auto& sample = samples[row];
-    const auto place = place_in(batch.tensors, row, pad);
+    const auto place = place_in(batch.tensors, row);
     if (const auto done = frames_->read(sample.index, key_of(sample), place); !done)
       return done.error();
     row_of<std::int32_t>(batch.tensors[6], row)[0] = static_cast<std::int32_t>(sample.index);

@@ -12,9 +12,8 @@ namespace tj::trainer {
 
 /// The tensors of so many samples (RobotSamples::read), all zeros.
 std::vector<HostTensor> robot_tensors(const RobotFramesOptions& options, std::int64_t samples);
-/// Where one of them lies in such tensors; `action_pad` is the caller's.
-RobotFramePlace place_in(std::vector<HostTensor>& tensors, std::size_t row,
-                         std::span<std::byte> action_pad);
+/// Where one of them lies in such tensors.
+RobotFramePlace place_in(std::vector<HostTensor>& tensors, std::size_t row);
 
 class RobotSamples final : public SampleSource {
  public:
@@ -24,7 +23,7 @@ class RobotSamples final : public SampleSource {
       : frames_(std::move(frames)), digest_(std::move(digest)) {}
 
   std::int64_t sample_count() const override { return frames_->count(); }
-  /// Seven tensors, in this order (pi0_batch.h):
+  /// Eight tensors, in this order (pi0_batch.h):
   /// - images: uint8 [samples, cameras, 3, height, width], 0 to 255 for -1 to 1, 0 where a
   ///   camera is missing
   /// - image mask: uint8 [samples, cameras], 1: there is such a picture
@@ -34,6 +33,7 @@ class RobotSamples final : public SampleSource {
   /// - actions: float32 [samples, horizon, action width], the same; beyond the end of an
   ///   episode its last one
   /// - numbers: int32 [samples], the samples' own
+  /// - action pad: uint8 [samples, horizon], 1: beyond the end of the episode
   /// The weight is the number of the data's own values of actions.
   Result<SampleBatch> read(std::span<const Sample> samples) const override;
   DataMark mark() const override;

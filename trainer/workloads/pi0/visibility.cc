@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include "trainer/workload/rotary.h"
+
 namespace tj::trainer {
 namespace {
 
@@ -38,10 +40,7 @@ Rotation rotation_of(const at::Tensor& positions, std::int64_t head_width) {
 }
 
 at::Tensor rotated(const at::Tensor& x, const Rotation& rotation) {
-  const auto halves = x.to(at::kFloat).chunk(2, -1);
-  const auto first = halves[0] * rotation.cosine - halves[1] * rotation.sine;
-  const auto second = halves[1] * rotation.cosine + halves[0] * rotation.sine;
-  return at::cat({first, second}, -1).to(x.scalar_type());
+  return rotated(x, rotation.cosine, rotation.sine);
 }
 
 }  // namespace tj::trainer
