@@ -5,6 +5,7 @@
 
 #include "contract/utf8.h"
 #include "trainer/data/prepare.h"
+#include "trainer/data/prepare_conversations_command.h"
 #include "trainer/data/prepare_lerobot_command.h"
 #include "trainer/data/prepare_options.h"
 #include "trainer/data/prepare_tokenizer_command.h"
@@ -96,6 +97,8 @@ void print_end(const PrepareOptions& options, const PrepareEnd& end) {
 int run_prepare(const std::vector<std::string>& arguments) {
   if (!arguments.empty() && arguments.front() == "video")
     return run_prepare_video({arguments.begin() + 1, arguments.end()});
+  if (!arguments.empty() && arguments.front() == "conversations")
+    return run_prepare_conversations({arguments.begin() + 1, arguments.end()});
   if (!arguments.empty() && arguments.front() == "lerobot")
     return run_prepare_lerobot({arguments.begin() + 1, arguments.end()});
   if (!arguments.empty() && arguments.front() == "tokenizer")
