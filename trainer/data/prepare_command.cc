@@ -109,7 +109,8 @@ int run_prepare(const std::vector<std::string>& arguments) {
   define(app, options);
   app.footer(
       "Commands of their own: trainer prepare tokenizer learns a vocabulary, trainer prepare video "
-      "looks through videos, trainer prepare lerobot through a robot's data set.");
+      "looks through videos, trainer prepare lerobot through a robot's data set, trainer prepare "
+      "conversations through those of vision-language models.");
   if (const auto code = read_words(app, arguments)) return *code;
   options.field = with_invalid_utf8_replaced(options.field);  // as the members of JSON are
   if (options.workers == 0) options.workers = usable_cores();

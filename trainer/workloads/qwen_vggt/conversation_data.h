@@ -42,6 +42,7 @@ struct ConversationOptions {
   double video_frames_of_second = 2;       // at most
   double held_out_share = 0;
   double bad_share_max = 0.01;
+  std::filesystem::path picture_plugin = {};  // empty: libtrainer_picture.so beside this program
 };
 
 /// --tokenizer, --data-root, --data-index, --seq-len, --max-history-images, --image-pixels-max,

@@ -315,7 +315,8 @@ Result<ConversationEncoder> ConversationEncoder::open(const ConversationShape& s
   if (!vocabulary) return vocabulary.error();
   if (const auto known = check_ids(*vocabulary, shape, "--tokenizer " + options.tokenizer); !known)
     return known.error();
-  const auto pictures = PictureReader::open(default_picture_plugin());
+  const auto pictures = PictureReader::open(
+      options.picture_plugin.empty() ? default_picture_plugin() : options.picture_plugin);
   if (!pictures) return pictures.error();
   auto files = files_beside(options.tokenizer, *vocabulary);
   return ConversationEncoder(std::shared_ptr<Parts>(new Parts{.shape = shape,
