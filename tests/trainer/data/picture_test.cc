@@ -12,8 +12,7 @@
 namespace tj::trainer {
 namespace {
 
-const std::filesystem::path kPictures =
-    std::filesystem::path(__FILE__).parent_path() / "pictures";
+const auto kPictures = std::filesystem::path(TJ_SOURCE_DIR) / "tests/trainer/data/pictures";
 using Rgb = std::array<int, 3>;
 
 PictureReader reader() { return PictureReader(*trainer_picture_plugin()); }
