@@ -32,7 +32,7 @@ def peak(program):
         parent.stdout.readline()
         return contenders.peak_mib(parent.pid)
 child = "x = bytearray(100 << 20); print(flush=True); input()"
-with subprocess.Popen([sys.executable, "-c", "sum(range(10**7)); print(flush=True); input()"],
+with subprocess.Popen([sys.executable, "-c", "import time\\nwhile time.process_time() < 0.3: pass\\nprint(flush=True); input()"],
                       stdin=subprocess.PIPE, stdout=subprocess.PIPE) as busy:
     busy.stdout.readline()
     cpu = contenders.cpu_seconds(busy.pid)
@@ -84,7 +84,7 @@ class TrainerBench(unittest.TestCase):
         self.assertGreater(self.seen["ended"][1], 100)
 
     def test_the_time_of_all_cores_is_counted(self):
-        self.assertGreater(self.seen["cpu"], 0.05)
+        self.assertGreater(self.seen["cpu"], 0.2)
         self.assertEqual(self.seen["cpu_per_step"], 1.5)
 
     def test_the_peak_of_memory_is_that_of_the_largest_process(self):
