@@ -48,6 +48,7 @@ std::optional<Finding> check_data(const CheckOptions& options, SignalQueue& sign
     flags.insert(flags.end(), {"--data", path});
   }
   if (!options.model.empty()) flags.insert(flags.end(), {"--model", options.model});
+  flags.insert(flags.end(), options.training.begin(), options.training.end());
   const auto end = describe_data(flags, signals);
   if (end.stop_signal) return std::nullopt;
   if (end.description) return Finding{pass, "--data", all + ": " + *end.description, "", {}};
