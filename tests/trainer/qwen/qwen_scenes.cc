@@ -18,12 +18,12 @@ OpenedConversations open_scenes(const DataPaths& data, const std::vector<std::st
   const auto text = read_small_file(data.paths.front(), kFileBytesMax);
   if (!text) return {.source = {}, .failure = bad_data(text.error())};
   const auto said = nlohmann::json::parse(*text);
-  const SceneSet set{
-      .task = said.value("task", "rooms") == "depth" ? SceneTask::depth : SceneTask::rooms,
-      .count = said.at("count"),
-      .first = said.value("first", 0),
-      .text_percent = said.value("text_percent", 0),
-      .history = said.value("history", 1)};
+  const SceneSet set{.task = said.value("task", std::string("rooms")) == "depth" ? SceneTask::depth
+                                                                                 : SceneTask::rooms,
+                     .count = said.at("count").get<std::int64_t>(),
+                     .first = said.value("first", std::int64_t{0}),
+                     .text_percent = said.value("text_percent", std::int64_t{0}),
+                     .history = said.value("history", std::int64_t{1})};
   return {.source = std::make_unique<SceneSamples>(set, shape)};
 }
 
