@@ -48,9 +48,9 @@ class Qwen(LaunchedTraining):
             flags = ("--batch-size", "4", "--steps", steps)
             self.train(f"alone-{share}", *flags, "--accumulation", "4")
             wanted = self.losses(f"alone-{share}")
-            for ranks, stage, recomputes in ((4, 0, False), (4, 1, False), (4, 2, False), (4, 3, True)):
-                out = f"{share}-{stage}"
-                self.train(out, *flags, "--zero", stage, *(["--recompute"] if recomputes else []), ranks=ranks)
+            for ranks, stage, recomputes in ((4, 0, False), (2, 0, False), (4, 1, False), (4, 2, False), (2, 2, False), (4, 3, True)):
+                out = f"{share}-{ranks}-{stage}"
+                self.train(out, *flags, "--accumulation", 4 // ranks, "--zero", stage, *(["--recompute"] if recomputes else []), ranks=ranks)
                 for step, loss in self.losses(out).items():
                     self.assertAlmostEqual(loss, wanted[step], delta=1e-3 * loss, msg=f"{out}, step {step}")
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
@@ -134,9 +135,10 @@ class Answering {
                           return {};
                         });
       if (end) return end;
-      nlohmann::ordered_json answer{{"answer", text}};
+      nlohmann::ordered_json document;
+      document["answer"] = text;
       const auto written =
-          TextOutput(STDOUT_FILENO).write(answer.dump(-1, ' ', false, kReplace) + "\n");
+          TextOutput(STDOUT_FILENO).write(document.dump(-1, ' ', false, kReplace) + "\n");
       if (!written) return unwritten(written.error());
     }
     return std::nullopt;
