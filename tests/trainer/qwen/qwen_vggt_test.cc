@@ -91,7 +91,8 @@ TEST(QwenVggt, its_batch_is_that_of_the_conversations_it_is_made_of) {
   EXPECT_EQ(made.qwen.grids, (std::vector<VisionGrid>{grid, grid}));
   EXPECT_EQ(made.qwen.pads.size(0), 2 * token_count(grid, shape.patches));
   EXPECT_EQ(made.answer_count, 1);
-  EXPECT_EQ(made.qwen.target_ids.size(0), static_cast<std::int64_t>(scene.answer.size()) + 2);
+  // The answer, the end of its turn and line, and what of "assistant\n" is more than two tokens.
+  EXPECT_EQ(made.qwen.target_ids.size(0), static_cast<std::int64_t>(scene.answer.size()) + 2 + 8);
   EXPECT_FALSE(made.samples[0].scene);
 }
 

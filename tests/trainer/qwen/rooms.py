@@ -69,7 +69,14 @@ def byte_letters():
 
 
 def write_tokenizer(path):
-    """tokenizer.json: a token for each byte, and Qwen's special ones from 500 on."""
+    """tokenizer.json: a token for each byte and for each role, and Qwen's special ones from 500 on."""
+    vocabulary = {letter: byte for byte, letter in byte_letters().items()}
+    merges = []
+    for word in ("system", "user", "assistant"):
+        for end in range(2, len(word) + 1):
+            if word[:end] not in vocabulary:
+                vocabulary[word[:end]] = len(vocabulary)
+                merges.append(f"{word[:end - 1]} {word[end - 1]}")
     split = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
     special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
@@ -81,7 +88,7 @@ def write_tokenizer(path):
             {"type": "Split", "pattern": {"Regex": split}, "behavior": "Isolated", "invert": False}, byte_level]},
         "post_processor": byte_level, "decoder": byte_level,
         "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": "", "end_of_word_suffix": "", "fuse_unk": False,
-                  "byte_fallback": False, "vocab": {letter: byte for byte, letter in byte_letters().items()}, "merges": []}}))
+                  "byte_fallback": False, "vocab": vocabulary, "merges": merges}}))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,7 @@
 #include "trainer/workloads/qwen_vggt/qwen_vggt_config.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -99,12 +96,6 @@ std::string flaw_of(const Coupling& coupling) {
     return "coupling_hidden must be from 1 to " + std::to_string(kHiddenMax);
   if (!(std::abs(coupling.weight) <= kWeightMax)) return "coupling_weight is no such number";
   return "";
-}
-
-std::string float_text(float value) {
-  std::array<char, 32> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-  return {text.data(), end};
 }
 
 double matrix_elements(std::span<const TensorSpec> specs, const std::string& prefix) {
@@ -213,18 +204,16 @@ Result<QwenVggtConfig> qwen_vggt_config_from(const std::string& text,
 }
 
 std::string preprocessor_json(const PatchRule& rule) {
-  const ColourScale scale;
   json document = {{"image_processor_type", "Qwen2VLImageProcessor"},
                    {"processor_class", "Qwen2_5_VLProcessor"},
                    {"min_pixels", rule.pixels_min},
                    {"max_pixels", rule.pixels_max},
                    {"patch_size", rule.patch_side},
                    {"temporal_patch_size", rule.frames_of_patch},
-                   {"merge_size", rule.merge_side}};
-  // As the shortest text that means the same float: so the published files have them.
-  const auto rounded = [](float value) { return std::strtod(float_text(value).c_str(), nullptr); };
-  for (const auto value : scale.mean) document["image_mean"].push_back(rounded(value));
-  for (const auto value : scale.deviation) document["image_std"].push_back(rounded(value));
+                   {"merge_size", rule.merge_side},
+                   // ColourScale's, as the published files write them
+                   {"image_mean", {0.48145466, 0.4578275, 0.40821073}},
+                   {"image_std", {0.26862954, 0.26130258, 0.27577711}}};
   return document.dump(kIndent) + "\n";
 }
 
