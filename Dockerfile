@@ -27,7 +27,7 @@ FROM toolchain AS trainer-programs
 RUN tools/deps build
 COPY . .
 RUN cmake --preset release -DTJ_OPERATOR=OFF \
- && cmake --build --preset release --target trainer trainer-engine trainer_nccl trainer_video trainer_parquet trainer_sentencepiece \
+ && cmake --build --preset release --target trainer trainer-engine trainer_nccl trainer_video trainer_parquet trainer_sentencepiece trainer_picture \
  && tools/programs trainer build/release /out \
  && rm -rf build
 

@@ -20,7 +20,7 @@ run: build  ## sets everything up and runs the example job here, as local proces
 build:  ## sets everything up and builds tj and the trainer (build/dev/cli, build/dev/trainer)
 	tools/deps build
 	cmake --preset dev --log-level=WARNING >/dev/null
-	cmake --build --preset dev --target tj trainer trainer-engine trainer_nccl trainer_video trainer_parquet trainer_sentencepiece
+	cmake --build --preset dev --target tj trainer trainer-engine trainer_nccl trainer_video trainer_parquet trainer_sentencepiece trainer_picture
 
 test:  ## sets everything up and runs all tests, a real two-node Kubernetes included
 	@command -v /usr/bin/python3 >/dev/null || tools/deps apt

@@ -208,6 +208,13 @@ LEROBOT = {"codebase_version": "v3.0", "fps": 30, "total_episodes": 2, "total_fr
 ROBOT_STATISTICS = {"version": 1, "data_set": "reach", "fingerprint": "ab", "horizon": 50, "delta_actions": [True, False],
                     "state": {"feature": "observation.state", "count": 9, "mean": [0.5], "std": [1]},
                     "action": {"feature": "action", "count": 9, "min": [0, 1], "max": [2, 1], "q01": [0, 1], "q99": [2, 1]}}
+CONVERSATION = {"images": ["a.png", "b.jpg", "c.webp"], "video": "d.mp4", "messages": [
+    {"role": "system", "content": "S"}, {"from": "human", "value": "<image>\n<image>\nwhere? <video>"}, {"role": "assistant", "content": "left"},
+    {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "and now?"}]}, {"from": "gpt", "value": "right"}]}
+INDEX_OF_CONVERSATIONS = [
+    {"format": "trainer conversations 1", "digest": "00ff", "count": 70, "data_root": "/data", "tokenizer": "", "decoded": 1},
+    {"part": 1, "turns": 4, "pictures": 2, "videos": 0, "text_bytes": 90, "text_tokens": 0, "text_tokens_max": 0, "pictures_max": 2,
+     "sizes": [["640 x 480", 2]], "broken": [[65, "is no JSON"]]}]
 DENIAL = {"kind": "Status", "code": 403, "message": "exceeded quota", "details": {"retryAfterSeconds": 3}}
 
 SEEDS = {
@@ -231,6 +238,9 @@ SEEDS = {
     "token_file": token_file,
     "token_manifest": lambda: texts("manifest", TOKENS),
     "tokenizer_json": tokenizer_json,
+    "conversation": lambda: texts("data", CONVERSATION, [CONVERSATION, CONVERSATION], {"messages": CONVERSATION["messages"][1:]},
+                                  json.dumps(INDEX_OF_CONVERSATIONS[0]) + "\n" + json.dumps(INDEX_OF_CONVERSATIONS[1]) + "\n"),
+    "picture": lambda: files("tests/trainer/data/pictures/*"),
     "video_index": lambda: texts("line", VIDEO, {**VIDEO, "times": {"start": -3, "runs": [[2, 41, 0], [2, 42, 82]]}, "keys": [0, 2]},
                                  {**VIDEO, "broken": "is no video"}),
     "lerobot": lambda: texts("meta", LEROBOT, {**LEROBOT, "codebase_version": "v2.1", "data_path": "data/chunk-{episode_chunk:03d}/{episode_index}.parquet"},

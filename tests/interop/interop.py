@@ -15,6 +15,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from transformers import GPT2Config, GPT2LMHeadModel
 
+import conversation_tests
 import make_golden
 import pi0_tests
 import qwen_tests
@@ -444,7 +445,7 @@ def test_torch_loads_what_we_export(folder):
 
 def main():
     words = sys.argv[1:]
-    tests = [(name.removeprefix("test_"), test) for name, test in {**globals(), **vars(tokenizer_tests), **vars(pi0_tests), **vars(qwen_tests)}.items()
+    tests = [(name.removeprefix("test_"), test) for name, test in {**globals(), **vars(tokenizer_tests), **vars(pi0_tests), **vars(qwen_tests), **vars(conversation_tests)}.items()
              if name.startswith("test_")]
     chosen = [(name, test) for name, test in tests if not words or any(word in name for word in words)]
     torch.set_num_threads(1)

@@ -6,6 +6,8 @@
 
 #include "contract/utf8.h"
 #include "trainer/data/gpt2_words.h"
+#include "trainer/data/normal_form.h"
+#include "trainer/data/qwen2_words.h"
 #include "trainer/data/word_table.h"
 
 namespace tj::trainer {
@@ -14,10 +16,33 @@ constexpr std::size_t kCachedWords = 1 << 17;  // 8 MiB
 constexpr std::size_t kIdsAtATime = 4096;
 /// In a longer word it pays to keep the pairs in a heap.
 constexpr std::size_t kSearchedBytesMax = 96;
+
+/// A token that a text holds as it is.
+struct CutToken {
+  std::size_t at = 0;  // of none: the text's end
+  std::size_t bytes = 0;
+  std::uint32_t id = 0;
+};
+
+/// The first, and of several there the longest. `firsts`: with which bytes tokens begin.
+CutToken first_cut(std::string_view text, const std::map<std::string, std::uint32_t>& tokens,
+                   const std::string& firsts) {
+  for (auto at = text.find_first_of(firsts); at < text.size();
+       at = text.find_first_of(firsts, at + 1)) {
+    CutToken found{.at = at};
+    for (const auto& [token, id] : tokens)
+      if (token.size() > found.bytes && text.substr(at).starts_with(token))
+        found = {.at = at, .bytes = token.size(), .id = id};
+    if (found.bytes > 0) return found;
+  }
+  return {.at = text.size()};
+}
 }  // namespace
 
 BpeEncoder::BpeEncoder(const BpeVocabulary& vocabulary)
-    : vocabulary_(vocabulary), cache_(kCachedWords) {}
+    : vocabulary_(vocabulary), cache_(kCachedWords) {
+  for (const auto& [token, id] : vocabulary.cut) cut_firsts_ += token.front();
+}
 
 void BpeEncoder::encode(std::string_view text, const TakeIds& take) {
   std::string repaired;
@@ -25,14 +50,36 @@ void BpeEncoder::encode(std::string_view text, const TakeIds& take) {
     repaired = with_invalid_utf8_replaced(text);
     text = repaired;
   }
+  while (!text.empty()) {
+    const auto token = first_cut(text, vocabulary_.cut, cut_firsts_);
+    encode_plain(text.substr(0, token.at), take);
+    if (token.at == text.size()) break;
+    ids_.push_back(token.id);
+    text.remove_prefix(token.at + token.bytes);
+  }
+  if (!ids_.empty()) take(ids_);
+  ids_.clear();
+}
+
+void BpeEncoder::encode_plain(std::string_view text, const TakeIds& take) {
+  std::string form_c;
+  if (vocabulary_.is_composed && may_need_composing(text)) {
+    form_c = composed(text);
+    text = form_c;
+  }
+  const auto word_at = vocabulary_.words == WordRule::qwen2 ? qwen2_word_at : gpt2_word_at;
   for (std::size_t at = 0; at < text.size();) {
-    const auto word = gpt2_word_at(text, at);
+    const auto word = word_at(text, at);
     encode_word(word);
     at += word.size();
-    if (ids_.size() < kIdsAtATime && at < text.size()) continue;
-    take(ids_);
-    ids_.clear();
+    give_if_many(take);
   }
+}
+
+void BpeEncoder::give_if_many(const TakeIds& take) {
+  if (ids_.size() < kIdsAtATime) return;
+  take(ids_);
+  ids_.clear();
 }
 
 void BpeEncoder::encode_word(std::string_view word) {

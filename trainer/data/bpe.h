@@ -1,15 +1,17 @@
 // Byte-level byte-pair encoding as GPT-2 has it (Radford et al., Language Models are Unsupervised
-// Multitask Learners, 2019; openai/gpt-2: src/encoder.py).
+// Multitask Learners, 2019; openai/gpt-2: src/encoder.py), and as Qwen2 has it.
 #pragma once
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "trainer/data/merge_table.h"
+#include "trainer/data/spelled_bpe.h"
 
 namespace tj::trainer {
 
@@ -19,6 +21,11 @@ struct BpeVocabulary {
   MergeTable merges;
   std::uint32_t document_end = 0;  // the id of <|endoftext|>, or of the file's own special token
   std::int64_t size = 0;           // the largest id, and one
+  /// Of tokens that no text makes, and of those that are cut out of text as they are.
+  std::map<std::string, std::uint32_t> specials = {};
+  std::map<std::string, std::uint32_t> cut = {};
+  WordRule words = WordRule::gpt2;
+  bool is_composed = false;
   std::string sha256;              // of the ids and merges, whatever file had them
   std::string tokenizer_json;      // its file, or the one that the other two are as much as
 };
@@ -61,12 +68,15 @@ class BpeEncoder {
     }
   };
 
+  void encode_plain(std::string_view text, const TakeIds& take);
+  void give_if_many(const TakeIds& take);
   void encode_word(std::string_view word);
   void merge_word(std::string_view word);
   void merge_long_word(std::string_view word);
   void consider(std::int32_t left);
 
   const BpeVocabulary& vocabulary_;
+  std::string cut_firsts_;
   std::vector<std::uint32_t> ids_;
   std::vector<CachedWord> cache_;      // each word has one place, which it takes from another
   std::vector<Symbol> symbols_;        // of a long word

@@ -73,6 +73,9 @@ std::string hash_of(const SpelledBpe& spelled) {
   const auto add = [&](const std::string& line) { hash.update(std::as_bytes(std::span(line))); };
   for (const auto& [token, id] : spelled.ids) add(token + '\t' + std::to_string(id) + '\n');
   for (const auto& [left, right] : spelled.merges) add(left + ' ' + right + '\n');
+  for (const auto& token : spelled.cut) add("cut " + token + '\n');
+  if (spelled.words == WordRule::qwen2) add("qwen2's words\n");
+  if (spelled.is_composed) add("form C\n");
   return std::move(hash).hex();
 }
 
@@ -130,6 +133,13 @@ Result<BpeVocabulary> compile(const SpelledBpe& spelled) {
   const auto document_end = id_of(spelled, spelled.document_end);
   if (!document_end) return document_end.error();
   vocabulary.document_end = *document_end;
+  const auto of = [&](const std::string& token) {
+    return static_cast<std::uint32_t>(spelled.ids.at(token));
+  };
+  for (const auto& token : spelled.specials) vocabulary.specials[token] = of(token);
+  for (const auto& token : spelled.cut) vocabulary.cut[token] = of(token);
+  vocabulary.words = spelled.words;
+  vocabulary.is_composed = spelled.is_composed;
   vocabulary.sha256 = hash_of(spelled);
   return vocabulary;
 }

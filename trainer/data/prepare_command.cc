@@ -5,6 +5,7 @@
 
 #include "contract/utf8.h"
 #include "trainer/data/prepare.h"
+#include "trainer/data/prepare_conversations_command.h"
 #include "trainer/data/prepare_lerobot_command.h"
 #include "trainer/data/prepare_options.h"
 #include "trainer/data/prepare_tokenizer_command.h"
@@ -96,6 +97,8 @@ void print_end(const PrepareOptions& options, const PrepareEnd& end) {
 int run_prepare(const std::vector<std::string>& arguments) {
   if (!arguments.empty() && arguments.front() == "video")
     return run_prepare_video({arguments.begin() + 1, arguments.end()});
+  if (!arguments.empty() && arguments.front() == "conversations")
+    return run_prepare_conversations({arguments.begin() + 1, arguments.end()});
   if (!arguments.empty() && arguments.front() == "lerobot")
     return run_prepare_lerobot({arguments.begin() + 1, arguments.end()});
   if (!arguments.empty() && arguments.front() == "tokenizer")
@@ -106,7 +109,8 @@ int run_prepare(const std::vector<std::string>& arguments) {
   define(app, options);
   app.footer(
       "Commands of their own: trainer prepare tokenizer learns a vocabulary, trainer prepare video "
-      "looks through videos, trainer prepare lerobot through a robot's data set.");
+      "looks through videos, trainer prepare lerobot through a robot's data set, trainer prepare "
+      "conversations through those of vision-language models.");
   if (const auto code = read_words(app, arguments)) return *code;
   options.field = with_invalid_utf8_replaced(options.field);  // as the members of JSON are
   if (options.workers == 0) options.workers = usable_cores();

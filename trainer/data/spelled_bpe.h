@@ -4,12 +4,19 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "contract/result.h"
 
 namespace tj::trainer {
+
+/// Within which parts of a text pairs merge.
+enum class WordRule {
+  gpt2,   // gpt2_words.h
+  qwen2,  // qwen2_words.h
+};
 
 struct SpelledBpe {
   struct Merge {
@@ -20,6 +27,11 @@ struct SpelledBpe {
   std::map<std::string, std::int64_t> ids;  // special tokens, too
   std::vector<Merge> merges;                // what comes first merges first
   std::string document_end;                 // the token that ends a document
+  std::set<std::string> specials = {};      // tokens that no text makes, document_end among them
+  /// Tokens that a text's part of the same spelling is, before there are words.
+  std::set<std::string> cut = {};
+  WordRule words = WordRule::gpt2;
+  bool is_composed = false;  // text is brought into form C (normal_form.h)
   bool operator==(const SpelledBpe&) const = default;
 };
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "trainer/data/qwen2_words.h"
 #include "trainer/values/json_integer.h"
 
 namespace tj::trainer {
@@ -31,39 +32,82 @@ std::string other_model(const json& model) {
   return "";
 }
 
-/// The same of what stands around the model. What truncates and pads is about batches.
-std::string other_surroundings(const json& document) {
-  if (!is_null(document, "normalizer")) return "it has a normalizer";
+std::string other_byte_level(const json& words, bool has_pattern) {
+  const std::string name = "pre_tokenizer";
+  if (words.value("type", "") != "ByteLevel") return name + ".type is not ByteLevel";
+  if (words.value("add_prefix_space", true)) return name + ".add_prefix_space is true";
+  if (words.value("use_regex", true) != has_pattern)
+    return name + ".use_regex is " + (has_pattern ? "false" : "true");
+  return "";
+}
+
+/// Takes GPT-2's words, or Qwen2's: a pattern of its own, then bytes.
+std::string take_words(const json& words, SpelledBpe& spelled) {
+  if (words.value("type", "") != "Sequence") return other_byte_level(words, true);
+  const auto& parts = words.at("pretokenizers");
+  if (parts.size() != 2) return "pre_tokenizer has " + std::to_string(parts.size()) + " parts";
+  const auto& split = parts.at(0);
+  const bool is_split = split.value("type", "") == "Split" && !split.value("invert", false) &&
+                        split.value("behavior", "") == "Isolated";
+  if (!is_split) return "pre_tokenizer's first part is not an isolating Split";
+  const auto& pattern = split.at("pattern");
+  if (!pattern.contains("Regex") || pattern.at("Regex") != kQwen2Pattern)
+    return "pre_tokenizer's pattern is not Qwen2's";
+  spelled.words = WordRule::qwen2;
+  return other_byte_level(parts.at(1), false);
+}
+
+/// Takes what stands around the model, or says why it is another tokenizer's. What truncates and
+/// pads is about batches.
+std::string take_surroundings(const json& document, SpelledBpe& spelled) {
+  if (!is_null(document, "normalizer")) {
+    if (document.at("normalizer").value("type", "") != "NFC")
+      return "it has a normalizer that is not NFC";
+    spelled.is_composed = true;
+  }
   if (is_null(document, "pre_tokenizer")) return "it has no pre_tokenizer";
-  const auto& words = document.at("pre_tokenizer");
-  if (words.value("type", "") != "ByteLevel") return "pre_tokenizer.type is not ByteLevel";
-  if (words.value("add_prefix_space", true)) return "pre_tokenizer.add_prefix_space is true";
-  if (!words.value("use_regex", true)) return "pre_tokenizer.use_regex is false";
+  if (auto differs = take_words(document.at("pre_tokenizer"), spelled); !differs.empty())
+    return differs;
   if (is_null(document, "post_processor")) return "";
   const auto& after = document.at("post_processor");
   if (after.value("type", "") == "ByteLevel") return "";  // only offsets
   return "post_processor.type is not ByteLevel: it may add tokens";
 }
 
+/// A token that is not special is cut out of text where it stands, and so needs no other rule.
+std::string other_cut(const json& added) {
+  for (const char* const rule : {"single_word", "lstrip", "rstrip", "normalized"})
+    if (added.value(rule, false)) return std::string(rule) + " is true";
+  return "";
+}
+
 /// Adds the added tokens and finds the one that ends documents: <|endoftext|>, or the only special
 /// one that there is.
 Result<void> add_added_tokens(const json& document, SpelledBpe& spelled) {
-  std::vector<std::string> specials;
+  auto& specials = spelled.specials;
   for (const auto& added : document.value("added_tokens", json::array())) {
     const auto content = added.at("content").get<std::string>();
     if (const auto done = add_id(content, integer_of(added.at("id")), spelled); !done) return done;
-    if (!added.value("special", true))
-      return invalid("is not GPT-2's byte-level BPE: the added token \"" + content +
-                     "\" is not special: it would be cut out of text");
-    specials.push_back(content);
+    if (content.empty()) return invalid("has an added token without a text");
+    if (added.value("special", true)) {
+      specials.insert(content);
+      continue;
+    }
+    if (const auto differs = other_cut(added); !differs.empty())
+      return invalid("is no byte-level BPE that ours equals: of the added token \"" + content +
+                     "\", which is not special, " + differs);
+    spelled.cut.insert(content);
   }
   spelled.document_end = kEndOfText;
   if (specials.size() == 1 && !spelled.ids.contains(kEndOfText))
-    spelled.document_end = specials.front();
-  if (spelled.ids.contains(spelled.document_end)) return {};
-  return invalid("has no token \"" + std::string(kEndOfText) + "\", and " +
-                 std::to_string(specials.size()) +
-                 " other special tokens: which one ends a document is not known");
+    spelled.document_end = *specials.begin();
+  if (!spelled.ids.contains(spelled.document_end))
+    return invalid("has no token \"" + std::string(kEndOfText) + "\", and " +
+                   std::to_string(specials.size()) +
+                   " other special tokens: which one ends a document is not known");
+  specials.insert(spelled.document_end);
+  for (const auto& special : specials) spelled.cut.erase(special);
+  return {};
 }
 
 Result<SpelledBpe::Merge> merge_from(const json& merge) {
@@ -79,10 +123,10 @@ Result<SpelledBpe::Merge> merge_from(const json& merge) {
 
 Result<SpelledBpe> spelled_from(const json& document) {
   const auto& model = document.at("model");
-  std::string differs = other_model(model);
-  if (differs.empty()) differs = other_surroundings(document);
-  if (!differs.empty()) return invalid("is not GPT-2's byte-level BPE: " + differs);
   SpelledBpe spelled;
+  std::string differs = other_model(model);
+  if (differs.empty()) differs = take_surroundings(document, spelled);
+  if (!differs.empty()) return invalid("is not GPT-2's byte-level BPE, nor Qwen2's: " + differs);
   for (const auto& [token, id] : model.at("vocab").items()) {
     if (const auto added = add_id(token, integer_of(id), spelled); !added) return added.error();
   }
@@ -119,6 +163,56 @@ std::string list_of_merges(const SpelledBpe& spelled) {
   return list + "\n    ]";
 }
 
+/// By their ids.
+std::string list_of_added(const SpelledBpe& spelled) {
+  std::vector<std::pair<std::int64_t, std::string>> by_id;
+  auto added = spelled.specials;
+  added.insert(spelled.document_end);
+  added.insert(spelled.cut.begin(), spelled.cut.end());
+  for (const auto& token : added) by_id.emplace_back(spelled.ids.at(token), token);
+  std::ranges::sort(by_id);
+  std::string list;
+  for (const auto& [id, token] : by_id) {
+    list += list.empty() ? "" : ",\n";
+    list += "    {\n      \"id\": " + std::to_string(id) + ",\n      \"content\": " + quoted(token);
+    for (const char* const rule : {"single_word", "lstrip", "rstrip", "normalized"})
+      list += std::string(",\n      \"") + rule + "\": false";
+    list += std::string(",\n      \"special\": ") +
+            (spelled.cut.contains(token) ? "false" : "true") + "\n    }";
+  }
+  return list;
+}
+
+std::string words_text(WordRule words) {
+  if (words == WordRule::gpt2)
+    return R"({
+    "type": "ByteLevel",
+    "add_prefix_space": false,
+    "trim_offsets": true,
+    "use_regex": true
+  })";
+  return R"({
+    "type": "Sequence",
+    "pretokenizers": [
+      {
+        "type": "Split",
+        "pattern": {
+          "Regex": )" +
+         quoted(std::string(kQwen2Pattern)) + R"(
+        },
+        "behavior": "Isolated",
+        "invert": false
+      },
+      {
+        "type": "ByteLevel",
+        "add_prefix_space": false,
+        "trim_offsets": true,
+        "use_regex": false
+      }
+    ]
+  })";
+}
+
 }  // namespace
 
 Result<SpelledBpe> spelled_from_tokenizer_json(std::string_view text) {
@@ -137,25 +231,13 @@ std::string tokenizer_json_text(const SpelledBpe& spelled) {
   "truncation": null,
   "padding": null,
   "added_tokens": [
-    {
-      "id": )" +
-         std::to_string(spelled.ids.at(spelled.document_end)) + R"(,
-      "content": )" +
-         quoted(spelled.document_end) + R"(,
-      "single_word": false,
-      "lstrip": false,
-      "rstrip": false,
-      "normalized": false,
-      "special": true
-    }
+)" + list_of_added(spelled) +
+         R"(
   ],
-  "normalizer": null,
-  "pre_tokenizer": {
-    "type": "ByteLevel",
-    "add_prefix_space": false,
-    "trim_offsets": true,
-    "use_regex": true
-  },
+  "normalizer": )" +
+         (spelled.is_composed ? "{\n    \"type\": \"NFC\"\n  }" : "null") + R"(,
+  "pre_tokenizer": )" +
+         words_text(spelled.words) + R"(,
   "post_processor": null,
   "decoder": {
     "type": "ByteLevel",

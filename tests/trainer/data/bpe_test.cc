@@ -226,10 +226,10 @@ TEST(Bpe, a_tokenizer_of_another_kind_is_refused) {
     return vocabulary ? "" : describe(vocabulary.error()).substr(file.string().size() + 2);
   };
   const nlohmann::json words = {{"type", "ByteLevel"}, {"add_prefix_space", false}};
-  const std::string start = "is not GPT-2's byte-level BPE: ";
+  const std::string start = "is not GPT-2's byte-level BPE, nor Qwen2's: ";
   EXPECT_EQ(error_of({{"model", {{"type", "Unigram"}}}}), start + "model.type is not BPE");
-  EXPECT_EQ(error_of({{"model", {{"type", "BPE"}}}, {"normalizer", {{"type", "NFC"}}}}),
-            start + "it has a normalizer");
+  EXPECT_EQ(error_of({{"model", {{"type", "BPE"}}}, {"normalizer", {{"type", "NFD"}}}}),
+            start + "it has a normalizer that is not NFC");
   EXPECT_EQ(error_of({{"model", {{"type", "BPE"}}}, {"pre_tokenizer", {{"type", "Metaspace"}}}}),
             start + "pre_tokenizer.type is not ByteLevel");
   EXPECT_EQ(
@@ -265,9 +265,9 @@ TEST(Bpe, the_special_token_that_ends_a_document_is_the_files_own) {
       "has no token \"<|endoftext|>\", and 2 other special tokens: which one ends a document is "
       "not known");
   EXPECT_EQ(
-      error_with({{{"id", 700}, {"content", "<s>"}, {"special", false}}}),
-      "is not GPT-2's byte-level BPE: the added token \"<s>\" is not special: it would be cut "
-      "out of text");
+      error_with({{{"id", 700}, {"content", "<s>"}, {"special", false}, {"lstrip", true}}}),
+      "is no byte-level BPE that ours equals: of the added token \"<s>\", which is not special, "
+      "lstrip is true");
   EXPECT_EQ(error_with({{{"id", 700}, {"content", "!"}}}), "\"!\" has two ids, 1 and 700");
 }
 
@@ -277,7 +277,7 @@ TEST(TokenizerJson, is_written_as_hugging_face_writes_it) {
   ASSERT_TRUE(spelled) << describe(spelled.error());
   EXPECT_EQ(tokenizer_json_text(*spelled), text);
   SpelledBpe without_merges{
-      .ids = {{"<|endoftext|>", 0}}, .merges = {}, .document_end = "<|endoftext|>"};
+      .ids = {{"<|endoftext|>", 0}}, .merges = {}, .document_end = "<|endoftext|>", .specials = {"<|endoftext|>"}};
   const auto again = spelled_from_tokenizer_json(tokenizer_json_text(without_merges));
   ASSERT_TRUE(again);
   EXPECT_EQ(*again, without_merges);

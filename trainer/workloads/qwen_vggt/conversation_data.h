@@ -19,7 +19,9 @@
 
 namespace tj::trainer {
 
-/// What the model is made for. `mrope.ids` are those of `ids.vision`.
+/// What the model is made for. `mrope.ids` are those of `ids.vision`; the tokenizer must give all of
+/// `ids` to <|im_start|>, <|im_end|>, <|vision_start|>, <|vision_end|>, <|image_pad|> and
+/// <|video_pad|>.
 struct ConversationShape {
   PatchRule patches;
   ChatIds ids;
@@ -30,16 +32,17 @@ struct ConversationShape {
 
 /// As the flags say.
 struct ConversationOptions {
-  std::string tokenizer;                  // tokenizer.json, or its folder
-  std::string data_root;                  // of the pictures; empty: the folder of each file
-  std::string index;                      // of `trainer prepare conversations`; empty: beside each
-  std::int64_t tokens_max = 4096;         // of a sample
-  std::int64_t history_pictures_max = 8;  // before the newest
-  std::int64_t pixels_max = 576 * 784;    // of a picture once resized; lowers PatchRule's
-  std::int64_t video_frames_max = 32;     // of a video, evenly spread
-  double video_frames_of_second = 2;      // at most
+  std::string tokenizer;                   // tokenizer.json, or its folder
+  std::string data_root;                   // of the pictures; empty: the folder of each file
+  std::string index;                       // of `trainer prepare conversations`; empty: beside each
+  std::int64_t tokens_max = 8192;          // of a sample
+  std::int64_t history_pictures_max = 8;   // before the newest
+  std::int64_t pixels_max = 576 * 784;     // of a picture once resized; lowers PatchRule's
+  std::int64_t video_frames_max = 32;      // of a video, evenly spread
+  double video_frames_of_second = 2;       // at most
   double held_out_share = 0;
   double bad_share_max = 0.01;
+  std::filesystem::path picture_plugin = {};  // empty: libtrainer_picture.so beside this program
 };
 
 /// --tokenizer, --data-root, --data-index, --seq-len, --max-history-images, --image-pixels-max,
@@ -58,7 +61,7 @@ enum ConversationTensor : std::size_t {
   /// int32 [B, T]: the token itself where it is learned (chat_targets()), else kNoLabel
   kConversationLabels,
   /// uint8 [B, P, values of a patch]: pixels 0 to 255 in the order of write_patches(), colour by
-  /// colour; patch_values() of chosen rows, or the same sum on a GPU, makes the tower's input
+  /// colour; (pixel / 255 - mean) / deviation makes the tower's input (patch_values())
   kConversationPatches,
   /// int32 [B, G, 4]: frames, rows, columns (VisionGrid), 1 for a video; rows are 0 behind the last
   kConversationGrids,

@@ -4,12 +4,13 @@
 #include <cmath>
 #include <string>
 
+#include "trainer/workloads/qwen_vggt/pixel_patches.h"
+
 namespace tj::trainer {
 namespace {
 
 constexpr double kAspectMax = 200;
 constexpr std::int64_t kSideMax = 1'000'000;  // pixels
-constexpr float kPixelMax = 255;
 
 std::string text_of(PictureSides sides) {
   return std::to_string(sides.width) + " x " + std::to_string(sides.height);
@@ -84,31 +85,9 @@ std::vector<PatchPlace> patch_places(const VisionGrid& grid, std::int64_t merge_
 
 void write_patches(std::span<const std::uint8_t> pixels, PictureSides sides, const PatchRule& rule,
                    const ColourScale& scale, std::span<float> values) {
-  const auto pixels_of_plane = sides.height * sides.width;
-  const auto frame_count = static_cast<std::int64_t>(pixels.size()) / (kColours * pixels_of_plane);
-  const auto grid = video_grid(sides, frame_count, rule);
-  TJ_CHECK(static_cast<std::int64_t>(pixels.size()) == frame_count * kColours * pixels_of_plane,
-           "whole frames");
-  TJ_CHECK(static_cast<std::int64_t>(values.size()) == grid.patches() * rule.values_of_patch(),
-           "room for all patches");
-  const auto places = patch_places(grid, rule.merge_side);
-  auto out = values.begin();
-  const auto write_part = [&](std::int64_t frame, std::int64_t colour, const PatchPlace& place) {
-    const auto index = static_cast<std::size_t>(colour);
-    for (std::int64_t y = 0; y < rule.patch_side; ++y) {
-      const auto row = (frame * kColours + colour) * sides.height + place.row * rule.patch_side + y;
-      const auto first = row * sides.width + place.column * rule.patch_side;
-      for (std::int64_t x = 0; x < rule.patch_side; ++x) {
-        const float pixel = pixels[static_cast<std::size_t>(first + x)];
-        *out++ = (pixel / kPixelMax - scale.mean[index]) / scale.deviation[index];
-      }
-    }
-  };
-  for (std::int64_t t = 0; t < grid.frames; ++t)
-    for (const auto& place : places)
-      for (std::int64_t colour = 0; colour < kColours; ++colour)
-        for (std::int64_t part = 0; part < rule.frames_of_patch; ++part)
-          write_part(std::min(t * rule.frames_of_patch + part, frame_count - 1), colour, place);
+  std::vector<std::uint8_t> patches(values.size());
+  write_pixel_patches(pixels, sides, rule, patches);
+  patch_values(patches, rule, scale, values);
 }
 
 }  // namespace tj::trainer

@@ -1,0 +1,23 @@
+// A picture of another size: the bytes of Pillow's filters, which are as wide as what becomes one
+// pixel, along rows first. Pure.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tj::trainer {
+
+struct PictureSize {
+  std::int64_t height = 0;  // pixels
+  std::int64_t width = 0;
+  bool operator==(const PictureSize&) const = default;
+};
+
+enum class PictureFilter { bilinear, bicubic };
+
+/// Rows of pixels, three bytes each, of both.
+std::vector<std::byte> resized(std::span<const std::byte> rgb, PictureSize from, PictureSize to,
+                               PictureFilter filter = PictureFilter::bilinear);
+
+}  // namespace tj::trainer
