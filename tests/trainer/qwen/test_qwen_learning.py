@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import pathlib
 import random
 import struct
@@ -11,7 +12,11 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/trainer")]
+import rooms  # noqa: E402
 from launched import LaunchedTraining  # noqa: E402
+from support.processes import environment_of_a_program  # noqa: E402
+
+PROGRAM = os.environ.get("TJ_PROGRAM", "")  # with the workloads that people have
 
 WIDTH, HIDDEN, HEADS, LAYERS, SIDE, REGISTERS = 32, 64, 2, 2, 6, 2
 
@@ -102,6 +107,44 @@ class Learning(LaunchedTraining):
         without = self.right_answers("unseen", {"task": "depth", "history": 0}, "--vggt", "off", *flags)
         self.assertGreater(with_vggt[-1], 0.95)
         self.assertLess(without[-1], 0.75)
+
+
+class Files(LaunchedTraining):
+    """The same from files, with the trainer that people have, and answers by `trainer generate`."""
+
+    MODEL = "qwen-vggt-nano"
+
+    def run_trainer(self, *words, code=0):
+        return self.finish(self.spawn([PROGRAM, *map(str, words)], environment_of_a_program("TMPDIR")), code)
+
+    def test_rooms_of_files_are_learned_and_answered(self):
+        path, _ = rooms.write_set(self.folder, 600)
+        rooms.write_tokenizer(self.folder / "tokenizer.json")
+        ask, answers = rooms.write_set(self.folder / "others", 12, seed=2)
+        out = self.folder / "out"
+        self.run_trainer("train", "--model", self.MODEL, "--data", path, "--tokenizer", self.folder / "tokenizer.json", "--out", out, "--steps", "400",
+                         "--held-out", "0.1", "--eval-every", "100", "--log-dir", "off", "--tensorboard", "off", "--lr", "0.003")
+        lines = [line for line in self.metrics("out") if line.get("event") == "eval"]
+        print([(line["step"], line["eval_loss"], line["eval_right_answers"]) for line in lines], file=sys.stderr)
+        self.assertGreater(lines[-1]["eval_right_answers"], lines[0]["eval_right_answers"])
+        questions = [dict(each, conversations=each["conversations"][:1]) for each in json.loads(ask.read_text())]
+        asked = self.folder / "others" / "ask.jsonl"
+        asked.write_text("\n".join(json.dumps(each) for each in questions) + "\n")
+        said, told = self.run_trainer("generate", "--from", out, "--conversation", asked)
+        said = [json.loads(line)["answer"].strip() for line in said.splitlines()]
+        print(list(zip(said, answers)), told, file=sys.stderr)
+        self.assertLessEqual(set(said), set(rooms.WAYS))
+        self.assertGreater(sum(one == other for one, other in zip(said, answers)), len(answers) // 2)
+        alone = self.folder / "others" / "ask.json"
+        alone.write_text(json.dumps(questions[0]))
+        again, _ = self.run_trainer("generate", "--from", out, "--conversation", alone)
+        self.assertEqual(again.strip(), said[0])
+        one, _ = self.run_trainer("generate", "--from", out, "--conversation", alone, "--temperature", "5", "--tokens", "5", "--seed", "3")
+        same, _ = self.run_trainer("generate", "--from", out, "--conversation", alone, "--temperature", "5", "--tokens", "5", "--seed", "3")
+        self.assertEqual(one, same)
+        alone.write_text("{}")
+        _, err = self.run_trainer("generate", "--from", out, "--conversation", alone, code=65)
+        self.assertIn("has neither conversations nor messages", err)
 
 
 if __name__ == "__main__":
