@@ -90,7 +90,7 @@ class Learning(LaunchedTraining):
         self.train(out, "--eval-data", held_out, "--eval-batches", "32", *flags, ranks=ranks)
         print(f"{out}: {time.monotonic() - begun:.0f} s", file=sys.stderr)
         lines = [line for line in self.metrics(out) if line.get("event") == "eval"]
-        print(f"{out}: {[(line['step'], round(line['eval_right_answers'], 3)) for line in lines]}", file=sys.stderr)
+        print(f"{out}: {[(line['at_step'], round(line['eval_right_answers'], 3)) for line in lines]}", file=sys.stderr)
         return [line["eval_right_answers"] for line in lines]
 
     def test_it_finds_the_way_to_a_door(self):
@@ -125,7 +125,7 @@ class Files(LaunchedTraining):
         self.run_trainer("train", "--model", self.MODEL, "--data", path, "--tokenizer", self.folder / "tokenizer.json", "--out", out, "--steps", "400",
                          "--held-out", "0.1", "--eval-every", "100", "--log-dir", "off", "--tensorboard", "off", "--lr", "0.003")
         lines = [line for line in self.metrics("out") if line.get("event") == "eval"]
-        print([(line["step"], line["eval_loss"], line["eval_right_answers"]) for line in lines], file=sys.stderr)
+        print([(line["at_step"], line["eval_loss"], line["eval_right_answers"]) for line in lines], file=sys.stderr)
         self.assertGreater(lines[-1]["eval_right_answers"], lines[0]["eval_right_answers"])
         questions = [dict(each, conversations=each["conversations"][:1]) for each in json.loads(ask.read_text())]
         asked = self.folder / "others" / "ask.jsonl"
