@@ -37,6 +37,13 @@ Row row_of(const PodReport& report, const std::filesystem::path& folder) {
           seconds_text(report), path_text(report.log_file, folder)};
 }
 
+/// "1/2 workers ready, 1 succeeded": who has done its work is ready no more.
+std::string workers_text(const JobStatus& status) {
+  const auto succeeded = status.workers.succeeded;
+  return status.ready_text + " workers ready" +
+         (succeeded > 0 ? ", " + std::to_string(succeeded) + " succeeded" : "");
+}
+
 }  // namespace
 
 std::string status_line(const TrainingJob& job) {
@@ -44,7 +51,7 @@ std::string status_line(const TrainingJob& job) {
   std::string text = "job " + job.meta.name + ": " + to_string(status.phase);
   const bool counts_matter = status.phase == Phase::starting || status.phase == Phase::running;
   if (counts_matter && !status.ready_text.empty())
-    text += " (" + status.ready_text + " workers ready)";
+    text += " (" + workers_text(status) + ")";
   if (is_terminal(status.phase)) text += " (" + status.reason + ")";
   const bool message_matters = status.phase != Phase::running && !status.message.empty();
   if (message_matters) text += ": " + status.message;

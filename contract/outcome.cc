@@ -10,6 +10,7 @@ namespace tj {
 namespace {
 using nlohmann::json;
 constexpr int kSignalMax = 64;
+constexpr std::size_t kPathBytesMax = 1024;
 constexpr std::size_t kReasonBytesMax = 256;  // a word; only what others write is longer
 
 json to_json(const Outcome& outcome) {
@@ -17,6 +18,8 @@ json to_json(const Outcome& outcome) {
       {"reason", outcome.reason}, {"message", outcome.message}, {"attempt", outcome.attempt}};
   if (outcome.rank) document["rank"] = *outcome.rank;
   if (outcome.step) document["step"] = *outcome.step;
+  if (const auto& saved = outcome.last_checkpoint)
+    document["lastCheckpoint"] = {{"step", saved->step}, {"path", saved->path}};
   return document;
 }
 
@@ -56,6 +59,9 @@ std::string to_termination_message(const Outcome& outcome) {
   if (text.size() <= kTerminationMessageBytesMax) return text;
   Outcome cut = outcome;
   cut.reason = utf8_prefix(cut.reason, kReasonBytesMax);
+  if (cut.last_checkpoint && cut.last_checkpoint->path.size() > kPathBytesMax)
+    cut.last_checkpoint->path.clear();
+  text = dump(cut);
   // JSON escaping may make six bytes of one, so cut until it fits; each round removes at least one
   // byte.
   while (text.size() > kTerminationMessageBytesMax && !cut.message.empty()) {
@@ -84,6 +90,16 @@ Result<Outcome> from_termination_message(std::string_view text) {
   if (is("rank", &json::is_number_integer)) outcome.rank = document["rank"].get<int>();
   if (is("step", &json::is_number_integer)) outcome.step = document["step"].get<long long>();
   if (is("attempt", &json::is_number_integer)) outcome.attempt = document["attempt"].get<int>();
+  if (is("lastCheckpoint", &json::is_object)) {
+    const json& saved = document["lastCheckpoint"];
+    const auto step = saved.find("step");
+    const auto path = saved.find("path");
+    if (step != saved.end() && step->is_number_integer()) {
+      outcome.last_checkpoint = {.step = step->get<long long>(), .path = {}};
+      if (path != saved.end() && path->is_string())
+        outcome.last_checkpoint->path = path->get<std::string>();
+    }
+  }
   return outcome;
 }
 

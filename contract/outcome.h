@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "contract/progress.h"
 #include "contract/result.h"
 
 namespace tj {
@@ -39,12 +40,14 @@ struct Outcome {
   std::optional<int> rank;
   std::optional<long long> step;  // last finished optimizer step
   int attempt = 0;
+  std::optional<SavedStep> last_checkpoint = {};  // complete and verified
   bool operator==(const Outcome&) const = default;
 };
 
 inline constexpr std::size_t kTerminationMessageBytesMax = 4096;  // kubelet cuts there
 
-/// The JSON text, at most kTerminationMessageBytesMax bytes: a longer message is cut at its end.
+/// The JSON text, at most kTerminationMessageBytesMax bytes: a longer message is cut at its end,
+/// and a path that does not fit is left out.
 std::string to_termination_message(const Outcome& outcome);
 /// Fails with Code::invalid when `text` is not one of ours: any image may write anything there.
 Result<Outcome> from_termination_message(std::string_view text);

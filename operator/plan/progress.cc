@@ -46,12 +46,12 @@ JobProgress from_document(const Progress& document, int attempt) {
   return progress;
 }
 
-/// The last step that rank 0's trainer has put into its termination message, once it has ended.
-std::optional<long long> last_step(const Gang& gang, int attempt) {
+/// What rank 0's trainer has put into its termination message, once it has ended.
+std::optional<Outcome> last_words(const Gang& gang, int attempt) {
   const Pod* first = gang.by_rank.front();
   if (first == nullptr || !first->exit) return std::nullopt;
   const auto outcome = from_termination_message(first->exit->message);
-  return outcome && outcome->attempt == attempt ? outcome->step : std::nullopt;
+  return outcome && outcome->attempt == attempt ? std::optional(*outcome) : std::nullopt;
 }
 
 std::optional<JobProgress> latest_progress(const Observed& observed, const Gang& gang) {
@@ -61,10 +61,10 @@ std::optional<JobProgress> latest_progress(const Observed& observed, const Gang&
   if (const Progress* document = document_of(observed, gang)) {
     latest = from_document(*document, status.attempt);
   }
-  const auto last = last_step(gang, status.attempt);
-  if (last && (!latest || *last > latest->step)) {
+  const auto words = last_words(gang, status.attempt);
+  if (words && words->step && (!latest || *words->step > latest->step)) {
     if (!latest) latest = JobProgress{.attempt = status.attempt};
-    latest->step = *last;
+    latest->step = *words->step;
     latest->eta_seconds.reset();
   }
   return latest;
@@ -73,8 +73,11 @@ std::optional<JobProgress> latest_progress(const Observed& observed, const Gang&
 std::optional<LastCheckpoint> latest_checkpoint(const Observed& observed, const Gang& gang) {
   const auto& known = observed.job.status.last_checkpoint;
   const Progress* document = document_of(observed, gang);
-  if (document == nullptr || !document->last_checkpoint) return known;
-  const SavedStep& saved = *document->last_checkpoint;
+  const auto words = last_words(gang, observed.job.status.attempt);
+  std::optional<SavedStep> told = document != nullptr ? document->last_checkpoint : std::nullopt;
+  if (words && words->last_checkpoint) told = words->last_checkpoint;
+  if (!told) return known;
+  const SavedStep& saved = *told;
   LastCheckpoint latest{.step = saved.step, .path = {}, .time = observed.now};
   if (saved.path.size() <= kCheckpointPathBytesMax) latest.path = saved.path;
   const bool is_same = known && known->step == latest.step && known->path == latest.path;

@@ -39,6 +39,29 @@ TEST(Outcome, a_long_message_is_cut_to_what_kubelet_keeps) {
   }
 }
 
+TEST(Outcome, a_checkpoint_without_a_step_is_none) {
+  const auto read = [](const std::string& saved) {
+    return from_termination_message(R"({"reason":"x","message":"y","lastCheckpoint":)" + saved + "}")
+        ->last_checkpoint;
+  };
+  EXPECT_EQ(read(R"({"step":7,"path":"/out/step-7"})"),
+            (SavedStep{.step = 7, .path = "/out/step-7"}));
+  EXPECT_EQ(read(R"({"step":7,"path":[]})"), (SavedStep{.step = 7, .path = {}}));
+  for (const char* saved : {"{}", "7", "[]", R"({"step":"7"})", R"({"path":"/out"})"})
+    EXPECT_FALSE(read(saved)) << saved;
+}
+
+TEST(Outcome, a_path_that_does_not_fit_is_left_out) {
+  const std::string path(2 * kTerminationMessageBytesMax, 'p');
+  const std::string text = to_termination_message(
+      {.reason = "Finished", .message = "x", .last_checkpoint = SavedStep{.step = 7, .path = path}});
+  EXPECT_LE(text.size(), kTerminationMessageBytesMax);
+  const auto read = from_termination_message(text);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->message, "x");
+  EXPECT_EQ(read->last_checkpoint, (SavedStep{.step = 7, .path = {}}));
+}
+
 TEST(Outcome, anything_else_is_refused) {
   for (const char* text : {"", "Traceback", "{", "[]", "{\"reason\": 3, \"message\": \"x\"}",
                            "{\"reason\": \"x\"}", "null"}) {

@@ -10,6 +10,7 @@ import subprocess
 import urllib.parse
 
 from support.client import Client, Refused
+from support.definition import wait_until_established
 from support.places import BIN, ROOT
 from support.waiting import expect, until
 
@@ -33,7 +34,7 @@ class Server:
         self.command = self.command_line("kube-apiserver")
         self.client = Client(self.folder)
         self.kubectl("apply", "-f", INSTALL)
-        self.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/trainingjobs.kubebrain.io")
+        wait_until_established(self.kubectl)
         group = "/apis/kubebrain.io/v1"
         until(READY_SECONDS_MAX, "the resource to be served", lambda: "trainingjobs" in str(self.client.find(group)))
         self.start_controllers()
@@ -58,6 +59,7 @@ class Server:
         done = subprocess.run([BIN / "kubectl", *own, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, timeout=120)
         expect(done.returncode == 0, f"kubectl {' '.join(map(str, arguments))}: {done.stdout}")
+        return done.stdout
 
     def pid(self, name):
         return int((self.folder / f"{name}.pid").read_text())

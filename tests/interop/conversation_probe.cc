@@ -77,9 +77,9 @@ int answer_samples(const char* const* arguments) {
   options.history_pictures_max = order.value("history", 8);
   options.bad_share_max = 0;
   options.picture_plugin = order.at("plugin").get<std::string>();
-  const auto opened = open_conversations(
-      {.flag = "--data", .paths = {order.at("data").get<std::string>()}}, {}, shape_of(order),
-      options);
+  const auto opened =
+      open_conversations({.flag = "--data", .paths = {order.at("data").get<std::string>()}}, {},
+                         shape_of(order), options);
   if (opened.failure) {
     std::fprintf(stderr, "%s\n", opened.failure->message.c_str());
     return 1;

@@ -13,6 +13,7 @@ import torch
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers.models.qwen2.tokenization_qwen2 import PRETOKENIZE_REGEX
 
+import normal_forms
 import qwen_tests
 import tokenizer_tests
 
@@ -81,6 +82,11 @@ def test_qwen_tokenizer_gives_the_ids_of_tokenizers(folder):
     special = {tokenizer.token_to_id(token) for token in SPECIAL}
     assert not special.intersection(*[set().union(*ours)]), "a text made a special token"
     print(f"      {len(texts)} texts, {sum(map(len, ours))} ids")
+
+
+def test_the_tables_of_form_c_are_theirs(_folder):
+    kept = (ROOT / "trainer/data/normal_forms.inc").read_text(encoding="utf-8")
+    assert kept == normal_forms.text(), "normal_forms.inc is not what normal_forms.py prints"
 
 
 def png(pixels):

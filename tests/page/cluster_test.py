@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 import page_test
+from support.definition import wait_until_established
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 APISERVER = ROOT / "tools/cluster/apiserver"
@@ -29,7 +30,7 @@ class Cluster(unittest.TestCase):
         cls.addClassCleanup(subprocess.run, [APISERVER, "down", cls.folder], check=False, capture_output=True)
         subprocess.run([APISERVER, "up", cls.folder], check=True, stdout=subprocess.DEVNULL)
         cls.kubectl("apply", "-f", str(ROOT / "manifests/crd"))
-        cls.kubectl("wait", "--for=condition=Established", "crd/trainingjobs.kubebrain.io", "--timeout=30s")
+        wait_until_established(cls.kubectl)
 
     @classmethod
     def kubectl(cls, *arguments, given=None):
@@ -38,6 +39,7 @@ class Cluster(unittest.TestCase):
                               text=True, check=False, capture_output=True, timeout=page_test.DEADLINE_S)
         if done.returncode != 0:
             raise AssertionError(f"kubectl {arguments}: {done.stderr}")
+        return done.stdout
 
     def ui(self, config):
         ui = page_test.Ui("--kubeconfig", str(self.folder / config))

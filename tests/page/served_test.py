@@ -11,6 +11,7 @@ import unittest
 import page_test
 from browser import Browser
 from cluster_test import APISERVER, JOB, ROOT
+from support.definition import wait_until_established
 
 RULES = [{"apiGroups": ["kubebrain.io"], "resources": ["trainingjobs"], "verbs": ["get", "list", "watch"]},
          {"apiGroups": [""], "resources": ["pods", "pods/log", "events"], "verbs": ["get", "list", "watch"]}]
@@ -39,7 +40,7 @@ class Served(unittest.TestCase):
         cls.addClassCleanup(subprocess.run, [APISERVER, "down", cls.folder], check=False, capture_output=True)
         subprocess.run([APISERVER, "up", cls.folder], check=True, stdout=subprocess.DEVNULL)
         cls.kubectl("apply", "-f", str(ROOT / "manifests/crd"))
-        cls.kubectl("wait", "--for=condition=Established", "crd/trainingjobs.kubebrain.io", "--timeout=30s")
+        wait_until_established(cls.kubectl)
         teams = ("red", "blue", "gone")
         objects = [item for team in teams for item in account_of(team)]
         cls.kubectl("create", "-f", "-", given={"apiVersion": "v1", "kind": "List", "items": objects})

@@ -41,7 +41,7 @@ STAGES = [
     Stage("runner", "tests of this runner and of the lint", "tests/check/run", ("packages",), "script"),
     Stage("configure", "cmake, preset dev", "cmake --preset dev", ("libtorch",)),
     Stage("build", "everything, preset dev", build("dev"), ("configure",), warm_seconds=360, cold_seconds=2400),
-    Stage("check", "format, lint, clang-tidy", "tools/check/all", ("configure",), "script", cold_seconds=1500),
+    Stage("check", "format, lint, clang-tidy", "tools/check/all", ("configure",), "script", cold_seconds=1800),
     Stage("unit", "unit, golden, command line and trainer tests",
           ctest("dev", f"--label-exclude 'simulation|apiserver' {WAITING}"),
           ("build",), "ctest", warm_seconds=1080),
@@ -63,7 +63,7 @@ STAGES = [
     Stage("lerobot", "data sets by LeRobot's own Python, and prompts", "tests/lerobot/run", ("build", "python-torch"), "script", "scripts",
           cold_seconds=300, warm_seconds=180),
     Stage("arm", "a drawn arm that a small pi0 learns to move", "tests/arm/run", ("build", "python-torch"), "script", "scripts",
-          cold_seconds=360, warm_seconds=240),
+          cold_seconds=480, warm_seconds=360),
     Stage("events", "the trainer's event files, read by TensorBoard", "tests/interop/events.py", ("build",), "script", "scripts",
           cold_seconds=300),
 

@@ -27,8 +27,8 @@ std::string save_json(const SaveReport& report) {
 std::string interference_line(const InterferenceReport& report) {
   char percent[32];
   std::snprintf(percent, sizeof percent, "%+.1f %%", report.percent);
-  return "checkpoint of step " + std::to_string(report.step) + " | next " +
-         std::to_string(kInterferenceSteps) + " steps " + percent;
+  return "checkpoint of step " + std::to_string(report.step) + " | time of a step beside it " +
+         percent + " (" + std::to_string(kInterferenceSteps) + " steps)";
 }
 
 std::string interference_json(const InterferenceReport& report) {

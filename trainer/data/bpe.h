@@ -26,8 +26,8 @@ struct BpeVocabulary {
   std::map<std::string, std::uint32_t> cut = {};
   WordRule words = WordRule::gpt2;
   bool is_composed = false;
-  std::string sha256;              // of the ids and merges, whatever file had them
-  std::string tokenizer_json;      // its file, or the one that the other two are as much as
+  std::string sha256;          // of the ids and merges, whatever file had them
+  std::string tokenizer_json;  // its file, or the one that the other two are as much as
 };
 
 using TakeIds = std::function<void(std::span<const std::uint32_t>)>;

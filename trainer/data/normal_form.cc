@@ -66,7 +66,8 @@ class NormalForms {
       if (index % kTails != 0) into += kTail + index % kTails;
       return;
     }
-    const auto* const row = std::ranges::lower_bound(kDecompositions, code, {}, &Decomposition::code);
+    const auto* const row =
+        std::ranges::lower_bound(kDecompositions, code, {}, &Decomposition::code);
     if (row == std::end(kDecompositions) || row->code != code) {
       into += code;
       return;
@@ -92,8 +93,8 @@ class NormalForms {
   }
   NormalForms() {
     for (const auto& row : kDecompositions) {
-      const bool is_never =
-          row.second == 0 || std::ranges::find(kNeverComposed, row.code) != std::end(kNeverComposed);
+      const bool is_never = row.second == 0 ||
+                            std::ranges::find(kNeverComposed, row.code) != std::end(kNeverComposed);
       if (is_never) {
         unstable_.insert(row.code);
         continue;

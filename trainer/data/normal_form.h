@@ -1,5 +1,6 @@
 // Unicode's normal form C (UAX 15): letters and their accents as one character where there is one.
-// As Hugging Face's tokenizers have it, whose tables are of an older Unicode; ids must equal theirs.
+// As Hugging Face's tokenizers have it, whose tables are of an older Unicode; ids must equal
+// theirs.
 #pragma once
 #include <string>
 #include <string_view>

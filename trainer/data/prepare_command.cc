@@ -56,9 +56,9 @@ std::int64_t print_split(const char* name, const std::vector<TokenFileEntry>& fi
     tokens += file.tokens;
     documents += file.documents;
   }
-  std::printf("%-5s  %s tokens of %s documents in %zu token file%s\n", name,
-              grouped(tokens).c_str(), grouped(documents).c_str(), files.size(),
-              files.size() == 1 ? "" : "s");
+  std::printf("%-5s  %s tokens of %s document%s in %zu token file%s\n", name,
+              grouped(tokens).c_str(), grouped(documents).c_str(), documents == 1 ? "" : "s",
+              files.size(), files.size() == 1 ? "" : "s");
   return documents;
 }
 
@@ -86,9 +86,11 @@ void print_end(const PrepareOptions& options, const PrepareEnd& end) {
   if (was_done) {
     std::printf("prepared %s: it was done already\n", options.output.c_str());
   } else {
-    std::printf("prepared %s: %.1f MB in %.1f s, %.1f MB/s with %d workers; %.1f MB were there\n",
+    std::printf("prepared %s: %.1f MB in %.1f s, %.1f MB/s with %d worker%s\n",
                 options.output.c_str(), fresh, progress.seconds,
-                progress.seconds > 0 ? fresh / progress.seconds : 0, progress.workers, kept);
+                progress.seconds > 0 ? fresh / progress.seconds : 0, progress.workers,
+                progress.workers == 1 ? "" : "s");
+    if (progress.bytes_kept > 0) std::printf("kept from before: %.1f MB\n", kept);
   }
 }
 

@@ -1,5 +1,5 @@
-// tokenizer.json, the file of Hugging Face's tokenizers: read where it is GPT-2's kind of encoding or
-// Qwen2's, and written as version 0.23 writes it.
+// tokenizer.json, the file of Hugging Face's tokenizers: read where it is GPT-2's kind of encoding
+// or Qwen2's, and written as version 0.23 writes it.
 #pragma once
 #include <string>
 #include <string_view>

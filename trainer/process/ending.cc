@@ -14,7 +14,8 @@ namespace tj::trainer {
   ::_exit(code);
 }
 
-int end_with(const Failure& failure, const ProcessEnv& env, std::optional<long long> step) {
+int end_with(const Failure& failure, const ProcessEnv& env, std::optional<long long> step,
+             const std::optional<SavedStep>& last_checkpoint) {
   const DeadlineGuard guard(std::chrono::steady_clock::now() + kEndMax,
                             [&failure] { ::_exit(failure.exit_code); });
   const std::string rank = "rank " + std::to_string(env.rank);
@@ -24,7 +25,8 @@ int end_with(const Failure& failure, const ProcessEnv& env, std::optional<long l
                     .message = failure.message,
                     .rank = env.rank,
                     .step = step,
-                    .attempt = env.attempt});
+                    .attempt = env.attempt,
+                    .last_checkpoint = last_checkpoint});
   say_error("trainer: " + (is_named ? "" : rank + ": ") + failure.message);
   return failure.exit_code;
 }

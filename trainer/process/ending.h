@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 
+#include "contract/progress.h"
 #include "trainer/values/failure.h"
 #include "trainer/values/process_env.h"
 
@@ -21,6 +22,7 @@ inline constexpr std::chrono::seconds kEndMax{10};
 
 /// Writes the termination message, prints the cause with its rank, and returns the exit code; ends
 /// the process with it when that takes longer than kEndMax.
-int end_with(const Failure& failure, const ProcessEnv& env, std::optional<long long> step);
+int end_with(const Failure& failure, const ProcessEnv& env, std::optional<long long> step,
+             const std::optional<SavedStep>& last_checkpoint = {});
 
 }  // namespace tj::trainer

@@ -167,6 +167,11 @@ class Reporter::Impl {
     (void)append_line(metrics(), interference_json(report));
   }
 
+  std::optional<SavedStep> last_checkpoint() const {
+    const std::scoped_lock lock(mutex_);
+    return state_.progress.last_checkpoint;
+  }
+
   void watch(std::function<std::vector<StalledRank>()> stalled) {
     const std::scoped_lock lock(stalled_mutex_);
     stalled_ = std::move(stalled);
@@ -367,6 +372,7 @@ void Reporter::reduction_checked(const ReductionReport& report) {
 void Reporter::save_begins(std::int64_t step) { impl_->save_begins(step); }
 void Reporter::saved(const SaveReport& report) { impl_->saved(report); }
 void Reporter::interfered(const InterferenceReport& report) { impl_->interfered(report); }
+std::optional<SavedStep> Reporter::last_checkpoint() const { return impl_->last_checkpoint(); }
 void Reporter::watch(std::function<std::vector<StalledRank>()> stalled) {
   impl_->watch(std::move(stalled));
 }

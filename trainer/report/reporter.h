@@ -61,6 +61,8 @@ class Reporter {
   /// A checkpoint is complete. Any thread.
   void saved(const SaveReport& report);
   void interfered(const InterferenceReport& report);
+  /// The newest complete one, of this run or what it went on from. Any thread.
+  std::optional<SavedStep> last_checkpoint() const;
   /// Whom to ask for the ranks that do not move, on any thread, until end().
   void watch(std::function<std::vector<StalledRank>()> stalled);
   /// The end, once: how the run ended. Rank 0 prints where the time went.

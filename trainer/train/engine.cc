@@ -223,12 +223,13 @@ void lint_variables(const Accelerator& accelerator, const ProcessEnv& env) {
 }
 
 /// The operator's last look may have been seconds ago: the last step is told by the last words.
-void say_finished(const LoopEnd& end, const ProcessEnv& env) {
+void say_finished(const LoopEnd& end, const ProcessEnv& env, const Reporter& reporter) {
   write_last_words({.reason = "Finished",
                     .message = "finished " + std::to_string(end.last_step) + " steps",
                     .rank = env.rank,
                     .step = end.last_step,
-                    .attempt = env.attempt});
+                    .attempt = env.attempt,
+                    .last_checkpoint = reporter.last_checkpoint()});
 }
 
 /// What this rank has before it meets the others.
@@ -301,9 +302,9 @@ Joined meet(const TrainPlan& plan, const ProcessEnv& env, const Prepared& prepar
     if (end.is_agreed) joined.communicator->finish();
     reporter.end(end.failure);
     if (end.failure) {
-      end_with(*end.failure, env, end.last_step);
+      end_with(*end.failure, env, end.last_step, reporter.last_checkpoint());
     } else {
-      say_finished(end, env);
+      say_finished(end, env, reporter);
     }
   });
 }

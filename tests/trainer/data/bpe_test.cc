@@ -276,8 +276,10 @@ TEST(TokenizerJson, is_written_as_hugging_face_writes_it) {
   const auto spelled = spelled_from_tokenizer_json(text);
   ASSERT_TRUE(spelled) << describe(spelled.error());
   EXPECT_EQ(tokenizer_json_text(*spelled), text);
-  SpelledBpe without_merges{
-      .ids = {{"<|endoftext|>", 0}}, .merges = {}, .document_end = "<|endoftext|>", .specials = {"<|endoftext|>"}};
+  SpelledBpe without_merges{.ids = {{"<|endoftext|>", 0}},
+                            .merges = {},
+                            .document_end = "<|endoftext|>",
+                            .specials = {"<|endoftext|>"}};
   const auto again = spelled_from_tokenizer_json(tokenizer_json_text(without_merges));
   ASSERT_TRUE(again);
   EXPECT_EQ(*again, without_merges);

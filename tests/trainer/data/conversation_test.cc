@@ -67,7 +67,8 @@ TEST(Conversation, what_is_wrong_is_named) {
 }
 
 TEST(Conversation, only_the_newest_pictures_are_kept) {
-  auto conversation = conversation_of(R"({"images": ["1", "2", "3", "4"], "video": "v", "messages": [
+  auto conversation =
+      conversation_of(R"({"images": ["1", "2", "3", "4"], "video": "v", "messages": [
       {"role": "user", "content": "history <image>\n<image>\n<video> now <image>?"},
       {"role": "assistant", "content": "a <image>"},
       {"role": "user", "content": "<image>"}, {"role": "assistant", "content": "b"}]})");
@@ -76,8 +77,7 @@ TEST(Conversation, only_the_newest_pictures_are_kept) {
   keep_newest_pictures(conversation, 1);
   EXPECT_EQ(conversation.turns[0].text, "history <video> now <image>?");
   EXPECT_EQ(conversation.turns[1].text, "a <image>") << "what an answer says is text";
-  EXPECT_EQ(conversation.shown,
-            (std::vector<ShownFile>{{"v", true}, {"3", false}, {"4", false}}));
+  EXPECT_EQ(conversation.shown, (std::vector<ShownFile>{{"v", true}, {"3", false}, {"4", false}}));
   EXPECT_TRUE(cut_behind_answer(conversation, 3));
   EXPECT_EQ(conversation.turns.size(), 2U);
   EXPECT_EQ(conversation.shown, (std::vector<ShownFile>{{"v", true}, {"3", false}}));
@@ -87,7 +87,8 @@ TEST(Conversation, only_the_newest_pictures_are_kept) {
 TEST(ConversationFile, an_array_and_lines_hold_the_same) {
   const TemporaryFolder folder;
   const std::string one = R"({"a": "}] \" [{", "b": [{}]})", two = R"({"c": {"d": []}})";
-  for (const auto& text : {"[\n" + one + ",\n " + two + "]\n", one + "\n" + two, one + two + "\n\n"}) {
+  for (const auto& text :
+       {"[\n" + one + ",\n " + two + "]\n", one + "\n" + two, one + two + "\n\n"}) {
     const auto file = ConversationFile::open(folder.write("data.json", text));
     ASSERT_TRUE(file) << text << describe(file.error());
     ASSERT_EQ(file->count(), 2) << text;
@@ -121,10 +122,11 @@ TEST(ConversationSet, paths_begin_at_the_root_or_at_the_folder_of_their_file) {
   const auto own = ConversationSet::open({.paths = {file.string()}});
   ASSERT_TRUE(own) << describe(own.error());
   EXPECT_EQ(*own->path_of(0, {.path = "a.png"}), folder.path() / "set/a.png");
-  EXPECT_NE(describe(own->path_of(0, {.path = "b.png"}).error()).find("as --data-root says no other"),
-            std::string::npos);
-  const auto root = ConversationSet::open(
-      {.paths = {(folder.path() / "set").string()}, .data_root = (folder.path() / "root").string()});
+  EXPECT_NE(
+      describe(own->path_of(0, {.path = "b.png"}).error()).find("as --data-root says no other"),
+      std::string::npos);
+  const auto root = ConversationSet::open({.paths = {(folder.path() / "set").string()},
+                                           .data_root = (folder.path() / "root").string()});
   ASSERT_TRUE(root) << describe(root.error());
   EXPECT_EQ(*root->path_of(0, {.path = "b.png"}), folder.path() / "root/b.png");
   const auto missing = ConversationSet::open({.paths = {file.string()}, .data_root = "/nowhere"});

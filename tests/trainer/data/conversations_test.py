@@ -40,13 +40,13 @@ def main(trainer):
         command = [trainer, "prepare", "conversations", "--input", data, "--data-root", folder / "root", "--threads", 2]
         said = run(*command)
         for part in ("conversations  300, 598 turns", "24 x 16: 29", "conversation 8, at byte", "none.png is not there", "must be human, user",
-                     "wide.png: is 20000 x 3 pixels", "3 broken"):
+                     "wide.png: is 20000 x 3 pixels", "broken         3 of 300 conversations"):
             assert part in said, f"{part!r} is not in\n{said}"
         assert "cut.jpg" not in said, said
         index = folder / "data.json.index.jsonl"
         whole = index.read_text()
-        assert "cut.jpg" in run(*command, "--decode"), "a picture that is cut short"
-        assert "4 broken" in run(*command, "--decode"), "it was known"
+        assert "cut.jpg" in run(*command, "--decode"), "not a picture that is cut short"
+        assert "4 of 300" in run(*command, "--decode"), "not what was known"
 
         # Killed after two parts, within the third's line.
         lines = whole.splitlines(keepends=True)

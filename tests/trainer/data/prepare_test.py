@@ -162,7 +162,7 @@ def main():
         prepare = Prepare(options, text, folder / "killed", options.workers[-1])
         killed, began_again = kill_at_random(prepare, options.kills, seconds, dice)
         prepare.run()
-        kept = re.search(r"[\d.]+ MB were there|was done already", prepare.log.read_text())
+        kept = re.search(r"kept from before: [\d.]+ MB|was done already", prepare.log.read_text())
         print(f"killed {killed} times, began again {began_again} times; at the end {kept.group(0)}")
         assert killed == options.kills, "hardly a run lived long enough to be killed"
         changed = differences(expected, prepare.output)

@@ -133,7 +133,7 @@ class Checkpoints(EngineTest):
     def test_what_a_save_costs_is_said_and_written_down(self):
         out, _ = self.train(*SMALL, "--steps", 30, "--save-every", 15)
         self.assertRegex(out, r"(?m)^checkpoint \S+/step-000015 \| stall \d+\.\d ms \| written in \d+\.\d\d s$")
-        self.assertRegex(out, r"(?m)^checkpoint of step 15 \| next 10 steps [+-]\d+\.\d %$")
+        self.assertRegex(out, r"(?m)^checkpoint of step 15 \| time of a step beside it [+-]\d+\.\d % \(10 steps\)$")
         lines = [json.loads(line) for line in (self.out / "metrics.jsonl").read_text().splitlines()]
         saved = [line for line in lines if line.get("event") == "checkpoint"]
         self.assertEqual([line["saved_step"] for line in saved], [15, 30])

@@ -26,9 +26,8 @@ std::string tokenizer_text() {
   for (std::size_t byte = 0; byte < bytes.size(); ++byte)
     spelled.ids[bytes[byte]] = static_cast<std::int64_t>(byte);
   std::int64_t next = 256;
-  for (const char* const special :
-       {kEndOfText, "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>",
-        "<|image_pad|>", "<|video_pad|>"}) {
+  for (const char* const special : {kEndOfText, "<|im_start|>", "<|im_end|>", "<|vision_start|>",
+                                    "<|vision_end|>", "<|image_pad|>", "<|video_pad|>"}) {
     spelled.ids[special] = next++;
     spelled.specials.insert(special);
   }
@@ -57,10 +56,9 @@ class ConversationData : public testing::Test {
 
   OpenedConversations open(const std::string& lines, bool is_eval = false) const {
     const auto file = folder.write("data.jsonl", lines).string();
-    return open_conversations({.flag = is_eval ? "--eval-data" : "--data",
-                               .paths = {file},
-                               .is_eval = is_eval},
-                              {file}, shape, options);
+    return open_conversations(
+        {.flag = is_eval ? "--eval-data" : "--data", .paths = {file}, .is_eval = is_eval}, {file},
+        shape, options);
   }
   std::string flaw_of(const std::string& lines) const {
     const auto opened = open(lines);
@@ -84,7 +82,8 @@ std::vector<Value> values(const HostTensor& tensor) {
 using Shape = std::vector<std::int64_t>;
 
 TEST_F(ConversationData, samples_are_as_long_as_the_longest_of_their_batch) {
-  const auto opened = open(asked("", "go?") + asked(R"("photo.jpg", "rgba.png")", "<image><image>"));
+  const auto opened =
+      open(asked("", "go?") + asked(R"("photo.jpg", "rgba.png")", "<image><image>"));
   ASSERT_FALSE(opened.failure) << opened.failure->message;
   const std::vector<Sample> both{{.index = 1}, {.index = 0}};
   const auto batch = opened.source->read(both);
@@ -126,8 +125,9 @@ TEST_F(ConversationData, equal_pictures_have_equal_hashes_and_old_ones_are_left_
 TEST_F(ConversationData, what_can_not_be_used_is_named) {
   options.bad_share_max = 0;
   const auto file = (folder.path() / "data.jsonl").string() + ": conversation 1, at byte 0: ";
-  const auto allowed = "; 1 of 1 conversations can't be used, --bad-data-max allows 0% (mend or "
-                       "remove them, or allow more)";
+  const auto allowed =
+      "; 1 of 1 conversations can't be used, --bad-data-max allows 0% (mend or "
+      "remove them, or allow more)";
   EXPECT_EQ(flaw_of(asked(R"("photo.jpg")", "<image><image>")),
             file + "has 2 marks <image> and 1 pictures: each needs the other" + allowed);
   EXPECT_EQ(flaw_of(asked(R"("none.jpg")", "<image>")),
@@ -135,7 +135,8 @@ TEST_F(ConversationData, what_can_not_be_used_is_named) {
   EXPECT_EQ(flaw_of(asked(R"("wide.png")", "<image>")),
             file + (kPictures / "wide.png").string() +
                 ": 20000 x 3 pixels: one side is more than 200 times the other: Qwen2.5-VL sees no "
-                "such picture" + allowed);
+                "such picture" +
+                allowed);
   options.tokens_max = 20;
   EXPECT_NE(flaw_of(asked("", "?")).find("tokens up to its first answer, and --seq-len allows 20"),
             std::string::npos);
@@ -185,8 +186,9 @@ TEST_F(ConversationData, a_share_is_held_out) {
 
 TEST_F(ConversationData, a_tokenizer_of_another_model_is_refused) {
   shape.ids.turn_end = 7;
-  EXPECT_EQ(flaw_of(asked("", "?")), "--tokenizer " + options.tokenizer +
-                                         ": gives <|im_end|> the id 258, and the model knows it as 7");
+  EXPECT_EQ(flaw_of(asked("", "?")),
+            "--tokenizer " + options.tokenizer +
+                ": gives <|im_end|> the id 258, and the model knows it as 7");
   options.tokenizer.clear();
   const auto opened = open(asked("", "?"));
   ASSERT_TRUE(opened.failure);

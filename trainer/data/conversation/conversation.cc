@@ -10,8 +10,8 @@ namespace tj::trainer {
 namespace {
 
 constexpr std::pair<std::string_view, Speaker> kSpeakers[] = {
-    {"human", Speaker::user},      {"user", Speaker::user},       {"gpt", Speaker::assistant},
-    {"model", Speaker::assistant}, {"system", Speaker::system},   {"assistant", Speaker::assistant},
+    {"human", Speaker::user},      {"user", Speaker::user},     {"gpt", Speaker::assistant},
+    {"model", Speaker::assistant}, {"system", Speaker::system}, {"assistant", Speaker::assistant},
 };
 
 std::runtime_error flaw(const std::string& what) { return std::runtime_error(what); }

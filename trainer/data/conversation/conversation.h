@@ -36,11 +36,11 @@ struct Conversation {
 };
 
 /// Of one JSON object: "conversations" of {"from", "value"} or "messages" of {"role", "content"},
-/// either key with either words; roles human, user, gpt, assistant, model, system; contents text, or
-/// a list of {"type": "text", "text"}, {"type": "image", "image"} and {"type": "video", "video"}.
-/// "image", "images", "video" and "videos": a path or a list of paths, for the marks in their order;
-/// where no mark stands at all, all of them come before what the user says first. Fails with
-/// Code::invalid, and the member, for anything else; the subject is empty.
+/// either key with either words; roles human, user, gpt, assistant, model, system; contents text,
+/// or a list of {"type": "text", "text"}, {"type": "image", "image"} and {"type": "video",
+/// "video"}. "image", "images", "video" and "videos": a path or a list of paths, for the marks in
+/// their order; where no mark stands at all, all of them come before what the user says first.
+/// Fails with Code::invalid, and the member, for anything else; the subject is empty.
 Result<Conversation> conversation_from(std::string_view json);
 
 /// Leaves out all pictures but the newest (last) and `history_max` before it, with their marks and

@@ -46,7 +46,8 @@ class ObjectScanner {
   std::string flaw_of_end() const {
     if (depth_ > 0)
       return "ends inside of the conversation that begins at byte " + std::to_string(begun_);
-    if (is_array_ && state_ != State::end) return "ends before the ] of its array: is it cut short?";
+    if (is_array_ && state_ != State::end)
+      return "ends before the ] of its array: is it cut short?";
     return ranges_.empty() ? "holds no conversation" : "";
   }
   std::vector<ConversationRange> take_ranges() { return std::move(ranges_); }
@@ -152,8 +153,9 @@ Result<std::vector<fs::path>> find_conversation_files(const std::vector<std::str
     const auto status = fs::status(path, unreadable);
     if (!fs::exists(status))
       return Error{.code = Code::not_found,
-                   .message = "is not there; it must be a file of conversations (.json, .jsonl) or "
-                              "a folder of them, on every node: is the volume mounted?",
+                   .message =
+                       "is not there; it must be a file of conversations (.json, .jsonl) or "
+                       "a folder of them, on every node: is the volume mounted?",
                    .subject = flag + " " + path};
     if (!fs::is_directory(status)) {
       found.emplace_back(path);

@@ -40,8 +40,8 @@ class ConversationFile {
   std::vector<ConversationRange> ranges_;
 };
 
-/// .json and .jsonl files below `paths`, sorted within each; a file that is named is one whatever its
-/// name ends with. Fails with Code::invalid or not_found, in the words of `flag`.
+/// .json and .jsonl files below `paths`, sorted within each; a file that is named is one whatever
+/// its name ends with. Fails with Code::invalid or not_found, in the words of `flag`.
 Result<std::vector<std::filesystem::path>> find_conversation_files(
     const std::vector<std::string>& paths, const std::string& flag);
 

@@ -21,7 +21,7 @@ struct ConversationIndexKey {
   std::uint64_t digest = 0;  // ConversationFile::digest()
   std::int64_t count = 0;
   std::string data_root;
-  std::string tokenizer;  // SHA-256; empty: tokens were not counted
+  std::string tokenizer;    // SHA-256; empty: tokens were not counted
   bool is_decoded = false;  // every picture was, to the end
   bool operator==(const ConversationIndexKey&) const = default;
 };
@@ -32,10 +32,10 @@ struct ConversationPart {
   std::int64_t pictures = 0;
   std::int64_t videos = 0;
   std::int64_t text_bytes = 0;
-  std::int64_t text_tokens = 0;              // where they were counted
-  std::int64_t text_tokens_max = 0;          // of one conversation
-  std::int64_t pictures_max = 0;             // of one conversation
-  std::map<std::string, std::int64_t> sizes; // "640 x 480" -> pictures
+  std::int64_t text_tokens = 0;                // where they were counted
+  std::int64_t text_tokens_max = 0;            // of one conversation
+  std::int64_t pictures_max = 0;               // of one conversation
+  std::map<std::string, std::int64_t> sizes;   // "640 x 480" -> pictures
   std::map<std::int64_t, std::string> broken;  // by the conversation's index in the file: why
   bool operator==(const ConversationPart&) const = default;
 };

@@ -12,8 +12,9 @@ Result<ConversationSet> ConversationSet::open(const ConversationSetOptions& opti
   std::error_code failure;
   if (!options.data_root.empty() && !fs::is_directory(options.data_root, failure))
     return Error{.code = Code::not_found,
-                 .message = "is no folder; it must be that in which the pictures' paths begin, on "
-                            "every node: is the volume mounted?",
+                 .message =
+                     "is no folder; it must be that in which the pictures' paths begin, on "
+                     "every node: is the volume mounted?",
                  .subject = "--data-root " + options.data_root};
   const auto paths = find_conversation_files(options.paths, options.flag);
   if (!paths) return paths.error();

@@ -29,8 +29,8 @@ class ConversationSet {
   std::string name(std::int64_t number) const;
   /// On any thread. Fails with name() as the subject.
   Result<Conversation> read(std::int64_t number) const;
-  /// Of what conversation `number` shows. Fails with Code::not_found where it is not there, and says
-  /// where paths begin.
+  /// Of what conversation `number` shows. Fails with Code::not_found where it is not there, and
+  /// says where paths begin.
   Result<std::filesystem::path> path_of(std::int64_t number, const ShownFile& file) const;
   /// Of the files' sizes and of where conversations lie.
   std::uint64_t digest() const;

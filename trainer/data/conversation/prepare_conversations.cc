@@ -26,9 +26,9 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::steady_clock;
 
-constexpr std::int64_t kAspectMax = 200;   // Qwen2.5-VL's own
-constexpr std::size_t kNamedMax = 10;      // broken conversations in the table
-constexpr std::size_t kSizesMax = 8;       // of pictures, in the table
+constexpr std::int64_t kAspectMax = 200;  // Qwen2.5-VL's own
+constexpr std::size_t kNamedMax = 10;     // broken conversations in the table
+constexpr std::size_t kSizesMax = 8;      // of pictures, in the table
 
 Failure save_failed(const Error& error) {
   return {.exit_code = exit_code::kInputOutput,
@@ -71,10 +71,8 @@ class ConversationPreparation {
     auto failure = begin();
     if (!failure) failure = work();
     if (!failure) failure = commit();
-    PrepareConversationsEnd end{.failure = std::move(failure),
-                                .indices = {},
-                                .table = table(),
-                                .progress = progress()};
+    PrepareConversationsEnd end{
+        .failure = std::move(failure), .indices = {}, .table = table(), .progress = progress()};
     for (const auto& each : work_) end.indices.push_back(each.path);
     return end;
   }
@@ -104,7 +102,10 @@ class ConversationPreparation {
   }
 
   std::optional<Failure> add(const ConversationFile& file, std::int64_t first) {
-    Work work{.first = first, .index = {}, .path = conversation_index_path(file.path(), options_.out), .notes = {}};
+    Work work{.first = first,
+              .index = {},
+              .path = conversation_index_path(file.path(), options_.out),
+              .notes = {}};
     work.notes = work.path.parent_path() / ("." + work.path.filename().string() + ".part");
     work.index.key = {.digest = file.digest(),
                       .count = file.count(),
@@ -123,7 +124,8 @@ class ConversationPreparation {
     take_known(work, work.path);
     if (!goes_on && ::ftruncate(work.notes_file.value(), 0) != 0)
       return save_failed(work.notes, std::string("can't be emptied: ") + std::strerror(errno));
-    const auto line = goes_on ? "\n" : index_line(work.index.key) + "\n";  // ends a line that was cut
+    const auto line =
+        goes_on ? "\n" : index_line(work.index.key) + "\n";  // ends a line that was cut
     if (auto wrong = write_note(work, line)) return wrong;
     const auto parts = (file.count() + kConversationsOfPart - 1) / kConversationsOfPart;
     for (std::int64_t part = 0; part < parts; ++part) {
@@ -259,8 +261,7 @@ class ConversationPreparation {
     for (const auto& each : work_) {
       std::string text = index_line(each.index.key) + "\n";
       for (const auto& [number, part] : each.index.parts) text += index_line(part) + "\n";
-      const auto draft =
-          each.path.parent_path() / ("." + each.path.filename().string() + ".draft");
+      const auto draft = each.path.parent_path() / ("." + each.path.filename().string() + ".draft");
       if (const auto written = write_durably(draft, text); !written)
         return save_failed(written.error());
       std::error_code failure;
@@ -340,8 +341,8 @@ std::string ConversationPreparation::table() const {
     text += line + value + "\n";
   };
   row("conversations", grouped(progress().done) + ", " + grouped(all.turns) + " turns");
-  row("pictures", grouped(all.pictures) + ", at most " + grouped(all.pictures_max) +
-                      " in a conversation");
+  row("pictures",
+      grouped(all.pictures) + ", at most " + grouped(all.pictures_max) + " in a conversation");
   if (all.pictures > 0) row("sizes", sizes_text(all.sizes));
   if (all.videos > 0) row("videos", grouped(all.videos));
   if (vocabulary_)
@@ -349,6 +350,9 @@ std::string ConversationPreparation::table() const {
                     " in a conversation");
   else
     row("text", grouped(all.text_bytes) + " bytes");
+  if (named_count > 0)
+    row("broken", grouped(static_cast<std::int64_t>(named_count)) + " of " +
+                      grouped(set_->count()) + " conversations");
   return text + named;
 }
 

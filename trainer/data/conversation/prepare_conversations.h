@@ -1,6 +1,6 @@
 // `trainer prepare conversations`: looks through files of conversations once, and at all that they
-// show, and writes what a training would else find out step by step (conversation_index.h). What was
-// found is noted at once, so that the same command goes on where it was killed.
+// show, and writes what a training would else find out step by step (conversation_index.h). What
+// was found is noted at once, so that the same command goes on where it was killed.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -37,7 +37,7 @@ struct PrepareConversationsProgress {
 std::string progress_line(const PrepareConversationsProgress& progress);
 
 struct PrepareConversationsHooks {
-  std::filesystem::path picture_plugin;  // libtrainer_picture.so
+  std::filesystem::path picture_plugin;                               // libtrainer_picture.so
   std::function<void(const PrepareConversationsProgress&)> progress;  // from the calling thread
   std::function<int()> stop_signal = [] { return 0; };  // from any thread; not 0: stop now
   std::chrono::milliseconds progress_interval{5000};

@@ -19,8 +19,8 @@ struct PaddedPlace {
 };
 PaddedPlace padded_place(PictureSize from, PictureSize to);
 
-/// Rows of pixels, three bytes each, of both; the rest is black. A picture that has the size is left
-/// as it is.
+/// Rows of pixels, three bytes each, of both; the rest is black. A picture that has the size is
+/// left as it is.
 std::vector<std::byte> resized_with_pad(std::span<const std::byte> rgb, PictureSize from,
                                         PictureSize to);
 /// Rows of pixels to a plane of each of their three bytes, one after another, at `place`.

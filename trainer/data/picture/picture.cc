@@ -17,7 +17,8 @@ std::string without(const std::string& missing, bool is_itself) {
   const std::string libraries =
       "libjpeg, libpng and libwebp (Debian: libjpeg62-turbo, libpng16-16, libwebp7)";
   if (is_itself)
-    return "is missing; it must lie beside trainer-engine, with " + libraries + ", to read pictures";
+    return "is missing; it must lie beside trainer-engine, with " + libraries +
+           ", to read pictures";
   return "can't be loaded: " + missing + ", which it needs, is missing; " + libraries +
          " must be installed, to read pictures";
 }

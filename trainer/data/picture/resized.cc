@@ -70,7 +70,8 @@ Mixes mixes(std::int64_t in, std::int64_t out, const Kernel& kernel) {
     const auto skipped = row + static_cast<std::size_t>(first - all.first.back());
     for (std::size_t i = 0; i < shares.size(); ++i) {
       const double share = sum == 0 ? shares[i] : shares[i] / sum;
-      all.weights[skipped + i] = static_cast<std::int32_t>((share < 0 ? -0.5 : 0.5) + share * (1 << kWeightBits));
+      all.weights[skipped + i] =
+          static_cast<std::int32_t>((share < 0 ? -0.5 : 0.5) + share * (1 << kWeightBits));
     }
   }
   return all;

@@ -97,9 +97,8 @@ class ConversationOpener {
     tell(*set, numbers.size());
     return std::unique_ptr<SampleSource>(std::make_unique<ConversationSamples>(
         std::move(*set), std::move(*encoder),
-        ConversationSamples::Options{.numbers = std::move(numbers),
-                                     .bad = *broken,
-                                     .rule = words_of(shape_, options_)}));
+        ConversationSamples::Options{
+            .numbers = std::move(numbers), .bad = *broken, .rule = words_of(shape_, options_)}));
   }
   std::vector<Setting> take_settings() { return std::move(settings_); }
   std::map<std::string, std::string> take_files() { return std::move(files_); }
@@ -114,7 +113,8 @@ class ConversationOpener {
     std::size_t with_index = 0, stale = 0;
     std::string named;
     for (const auto& file : set.files()) {
-      const auto index = read_conversation_index(conversation_index_path(file.path(), options_.index));
+      const auto index =
+          read_conversation_index(conversation_index_path(file.path(), options_.index));
       const bool is_own = index && index->key.digest == file.digest() &&
                           index->key.count == file.count() &&
                           index->key.data_root == options_.data_root;
@@ -134,9 +134,9 @@ class ConversationOpener {
     if (bad.are_too_many()) return wrong(data_.flag, bad.text() + ": " + named);
     const auto files = std::to_string(set.files().size());
     if (with_index > 0)
-      settings_.push_back(
-          {"conversations by index", std::to_string(with_index) + " of " + files + " files",
-           "trainer prepare conversations"});
+      settings_.push_back({"conversations by index",
+                           std::to_string(with_index) + " of " + files + " files",
+                           "trainer prepare conversations"});
     if (stale > 0)
       settings_.push_back({"indices of other data",
                            std::to_string(stale) + " of " + files +

@@ -19,8 +19,8 @@
 
 namespace tj::trainer {
 
-/// What the model is made for. `mrope.ids` are those of `ids.vision`; the tokenizer must give all of
-/// `ids` to <|im_start|>, <|im_end|>, <|vision_start|>, <|vision_end|>, <|image_pad|> and
+/// What the model is made for. `mrope.ids` are those of `ids.vision`; the tokenizer must give all
+/// of `ids` to <|im_start|>, <|im_end|>, <|vision_start|>, <|vision_end|>, <|image_pad|> and
 /// <|video_pad|>.
 struct ConversationShape {
   PatchRule patches;
@@ -32,14 +32,14 @@ struct ConversationShape {
 
 /// As the flags say.
 struct ConversationOptions {
-  std::string tokenizer;                   // tokenizer.json, or its folder
-  std::string data_root;                   // of the pictures; empty: the folder of each file
-  std::string index;                       // of `trainer prepare conversations`; empty: beside each
-  std::int64_t tokens_max = 8192;          // of a sample
-  std::int64_t history_pictures_max = 8;   // before the newest
-  std::int64_t pixels_max = 576 * 784;     // of a picture once resized; lowers PatchRule's
-  std::int64_t video_frames_max = 32;      // of a video, evenly spread
-  double video_frames_of_second = 2;       // at most
+  std::string tokenizer;                  // tokenizer.json, or its folder
+  std::string data_root;                  // of the pictures; empty: the folder of each file
+  std::string index;                      // of `trainer prepare conversations`; empty: beside each
+  std::int64_t tokens_max = 8192;         // of a sample
+  std::int64_t history_pictures_max = 8;  // before the newest
+  std::int64_t pixels_max = 576 * 784;    // of a picture once resized; lowers PatchRule's
+  std::int64_t video_frames_max = 32;     // of a video, evenly spread
+  double video_frames_of_second = 2;      // at most
   double held_out_share = 0;
   double bad_share_max = 0.01;
   std::filesystem::path picture_plugin = {};  // empty: libtrainer_picture.so beside this program
@@ -51,8 +51,8 @@ std::span<const Flag> conversation_flags();
 ConversationOptions read_conversation_flags(FlagReader& reader);
 
 /// The tensors of B samples, in this order. T: tokens of the longest of the batch. P: patches of
-/// the sample that has the most, G: pictures and videos, S: frames for VGGT; each may be 0, and what
-/// is behind a sample's own is 0.
+/// the sample that has the most, G: pictures and videos, S: frames for VGGT; each may be 0, and
+/// what is behind a sample's own is 0.
 enum ConversationTensor : std::size_t {
   /// int32 [B, T]; 0 behind a sample's end
   kConversationTokens,
@@ -66,9 +66,9 @@ enum ConversationTensor : std::size_t {
   /// int32 [B, G, 4]: frames, rows, columns (VisionGrid), 1 for a video; rows are 0 behind the last
   kConversationGrids,
   /// uint8 [B, S, 3, height, width]: the sample's still pictures from the oldest to the newest, all
-  /// of the newest's resized sides: rows x patch_side, columns x patch_side of the last grid that is
-  /// no video. Height and width are the largest of the batch: a sample's own lie at the top left.
-  /// S is 0 where !has_geometry
+  /// of the newest's resized sides: rows x patch_side, columns x patch_side of the last grid that
+  /// is no video. Height and width are the largest of the batch: a sample's own lie at the top
+  /// left. S is 0 where !has_geometry
   kConversationFrames,
   /// int32 [B, S, 2]: 64 bits of a hash of each frame's pixels and sides, high half first: equal
   /// frames of different histories have equal ones. 0, 0: there is no such frame
@@ -88,7 +88,8 @@ struct OpenedConversations {
   std::map<std::string, std::string> files = {};
 };
 
-/// `training_paths`: those of --data; an evaluation of one of them is of its held-out conversations.
+/// `training_paths`: those of --data; an evaluation of one of them is of its held-out
+/// conversations.
 OpenedConversations open_conversations(const DataPaths& data,
                                        const std::vector<std::string>& training_paths,
                                        const ConversationShape& shape,

@@ -18,10 +18,15 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kSmallFileBytesMax = 16 << 20;
 /// What transformers loads beside tokenizer.json.
-constexpr const char* kFilesBeside[] = {
-    "tokenizer_config.json", "special_tokens_map.json", "vocab.json", "merges.txt",
-    "chat_template.json",    "chat_template.jinja",     "generation_config.json",
-    "preprocessor_config.json", "video_preprocessor_config.json"};
+constexpr const char* kFilesBeside[] = {"tokenizer_config.json",
+                                        "special_tokens_map.json",
+                                        "vocab.json",
+                                        "merges.txt",
+                                        "chat_template.json",
+                                        "chat_template.jinja",
+                                        "generation_config.json",
+                                        "preprocessor_config.json",
+                                        "video_preprocessor_config.json"};
 
 Error wrong(std::string subject, std::string what) {
   return {.code = Code::invalid, .message = std::move(what), .subject = std::move(subject)};
@@ -96,8 +101,8 @@ void append_planes(std::span<const std::byte> rgb, PictureSides from, PictureSid
 
 std::uint64_t hash_of(const std::vector<std::uint8_t>& planes, PictureSides sides) {
   const std::string_view bytes(reinterpret_cast<const char*>(planes.data()), planes.size());
-  const auto shape = static_cast<std::uint64_t>(sides.height) << 32 |
-                     static_cast<std::uint64_t>(sides.width);
+  const auto shape =
+      static_cast<std::uint64_t>(sides.height) << 32 | static_cast<std::uint64_t>(sides.width);
   return std::max<std::uint64_t>(1, mixed(word_hash(bytes) ^ mixed(shape)));
 }
 
@@ -174,7 +179,10 @@ class Encoding {
   Result<void> look_at(const ShownFile& file) {
     auto path = place_of_(file);
     if (!path) return path.error();
-    Shown each{.file = std::move(*path), .is_video = file.is_video, .sides = {}, .resized = {},
+    Shown each{.file = std::move(*path),
+               .is_video = file.is_video,
+               .sides = {},
+               .resized = {},
                .input = {}};
     if (const auto looked = file.is_video ? look_at_video(each) : look_at_picture(each); !looked)
       return looked;
@@ -201,9 +209,9 @@ class Encoding {
     const auto shape = (*video)->shape();
     if (shape.frames < 1) return wrong(each.file.string(), "has no frames");
     // Where no rate is known, each frame counts as one that is seen.
-    const double rate = shape.rate.is_known() ? static_cast<double>(shape.rate.numerator) /
-                                                    shape.rate.denominator
-                                              : parts_.options.video_frames_of_second;
+    const double rate = shape.rate.is_known()
+                            ? static_cast<double>(shape.rate.numerator) / shape.rate.denominator
+                            : parts_.options.video_frames_of_second;
     each.sides = {.height = shape.height, .width = shape.width};
     each.frames = seen_frames(shape.frames, rate, parts_.options);
     const double seen_of_second =
@@ -224,9 +232,10 @@ class Encoding {
                                          " tokens, and --seq-len allows " +
                                          std::to_string(parts_.options.tokens_max));
       if (!cut_behind_answer(conversation_, conversation_.turns.size() - 1))
-        return wrong("conversation",
-                     "has " + std::to_string(count) + " tokens up to its first answer, and --seq-len "
-                     "allows " + std::to_string(parts_.options.tokens_max));
+        return wrong("conversation", "has " + std::to_string(count) +
+                                         " tokens up to its first answer, and --seq-len "
+                                         "allows " +
+                                         std::to_string(parts_.options.tokens_max));
       shown_.resize(conversation_.shown.size());
     }
   }
@@ -237,8 +246,7 @@ class Encoding {
       turns.push_back({.role = role_of(turn.speaker), .text = turn.text});
     std::vector<ChatVision> vision;
     for (const auto& each : shown_)
-      vision.push_back(
-          {.is_video = each.is_video, .tokens = token_count(each.input.grid, rule())});
+      vision.push_back({.is_video = each.is_video, .tokens = token_count(each.input.grid, rule())});
     auto encoder = parts_.take_encoder();
     const auto encode = [&encoder](std::string_view text) {
       std::vector<std::int32_t> ids;
@@ -309,8 +317,9 @@ class Encoding {
 Result<ConversationEncoder> ConversationEncoder::open(const ConversationShape& shape,
                                                       const ConversationOptions& options) {
   if (options.tokenizer.empty())
-    return wrong("--tokenizer",
-                 "must name Qwen2.5-VL's tokenizer.json, or its folder; it lies beside the weights");
+    return wrong(
+        "--tokenizer",
+        "must name Qwen2.5-VL's tokenizer.json, or its folder; it lies beside the weights");
   auto vocabulary = read_bpe_vocabulary(tokenizer_json_of(options.tokenizer));
   if (!vocabulary) return vocabulary.error();
   if (const auto known = check_ids(*vocabulary, shape, "--tokenizer " + options.tokenizer); !known)
@@ -347,17 +356,17 @@ fs::path tokenizer_json_of(const std::string& path) {
 std::vector<std::int64_t> seen_frames(std::int64_t frame_count, double frames_of_second,
                                       const ConversationOptions& options) {
   constexpr std::int64_t kFramesMin = 4;
-  const double wanted = static_cast<double>(frame_count) / frames_of_second *
-                        options.video_frames_of_second;
+  const double wanted =
+      static_cast<double>(frame_count) / frames_of_second * options.video_frames_of_second;
   auto count = static_cast<std::int64_t>(
       std::clamp(wanted, 1.0, static_cast<double>(options.video_frames_max)));
   count = std::min({std::max(count, kFramesMin), options.video_frames_max, frame_count});
   if (count > 1) count -= count % 2;
   std::vector<std::int64_t> frames;
   for (std::int64_t i = 0; i < count; ++i) {
-    const double place = count == 1 ? 0.0
-                                    : static_cast<double>(i * (frame_count - 1)) /
-                                          static_cast<double>(count - 1);
+    const double place =
+        count == 1 ? 0.0
+                   : static_cast<double>(i * (frame_count - 1)) / static_cast<double>(count - 1);
     frames.push_back(static_cast<std::int64_t>(std::nearbyint(place)));
   }
   return frames;

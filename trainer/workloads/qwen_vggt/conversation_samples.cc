@@ -46,9 +46,8 @@ Result<EncodedConversation> ConversationSamples::encode(std::int64_t number) con
   const auto name = set_.name(number);
   if (error.subject == name) return error;
   const bool is_own = error.subject.empty() || error.subject == "conversation";
-  return Error{.code = error.code,
-               .message = is_own ? error.message : describe(error),
-               .subject = name};
+  return Error{
+      .code = error.code, .message = is_own ? error.message : describe(error), .subject = name};
 }
 
 Result<void> ConversationSamples::note_damage(std::int64_t number, const Error& error) const {
@@ -68,8 +67,8 @@ Result<void> ConversationSamples::note_damage(std::int64_t number, const Error& 
 Result<EncodedConversation> ConversationSamples::read_sample(const Sample& sample) const {
   const auto& numbers = options_.numbers;
   for (std::uint64_t retry = 0;; ++retry) {
-    const auto at = retry == 0 ? static_cast<std::size_t>(sample.index)
-                               : other(sample, retry, numbers.size());
+    const auto at =
+        retry == 0 ? static_cast<std::size_t>(sample.index) : other(sample, retry, numbers.size());
     auto encoded = encode(numbers[at]);
     if (encoded || !is_about_data(encoded.error()) || retry == kTriesMax) return encoded;
     if (const auto noted = note_damage(numbers[at], encoded.error()); !noted) return noted.error();

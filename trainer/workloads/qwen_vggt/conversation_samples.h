@@ -1,5 +1,5 @@
-// Conversations of a user's files as samples, and such as nobody has. The order of samples stays the
-// engine's: batches are padded to their own longest sample, and a step's loss is divided by its
+// Conversations of a user's files as samples, and such as nobody has. The order of samples stays
+// the engine's: batches are padded to their own longest sample, and a step's loss is divided by its
 // learned tokens, so that no rank's share counts for more; sorting by length would make a resume on
 // another number of ranks another training.
 #pragma once
@@ -42,8 +42,8 @@ class ConversationSamples final : public SampleSource {
   std::int64_t sample_count() const override {
     return static_cast<std::int64_t>(options_.numbers.size());
   }
-  /// ConversationTensor. For a conversation that can't be used another one is taken, the same on all
-  /// ranks, and it is named once; with more such than may be, it fails.
+  /// ConversationTensor. For a conversation that can't be used another one is taken, the same on
+  /// all ranks, and it is named once; with more such than may be, it fails.
   Result<SampleBatch> read(std::span<const Sample> samples) const override;
   DataMark mark() const override;
   std::string description() const override;

@@ -1,5 +1,5 @@
-// Encoded conversations as the tensors of one batch (ConversationTensor), as long and as wide as the
-// largest of them. No torch.
+// Encoded conversations as the tensors of one batch (ConversationTensor), as long and as wide as
+// the largest of them. No torch.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -38,8 +38,8 @@ void patch_values(std::span<const std::uint8_t> patches, const PatchRule& rule,
   const auto of_colour = static_cast<std::size_t>(rule.values_of_patch() / kColours);
   for (std::size_t at = 0; at < patches.size(); ++at) {
     const auto colour = at / of_colour % kColours;
-    values[at] =
-        (static_cast<float>(patches[at]) / kPixelMax - scale.mean[colour]) / scale.deviation[colour];
+    values[at] = (static_cast<float>(patches[at]) / kPixelMax - scale.mean[colour]) /
+                 scale.deviation[colour];
   }
 }
 

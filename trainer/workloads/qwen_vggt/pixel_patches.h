@@ -9,8 +9,8 @@
 namespace tj::trainer {
 
 /// Of frames of `sides` (already resized), `pixels` uint8 [frames, 3, height, width]: `patches`
-/// uint8 [patches, 3, frames_of_patch, patch_side, patch_side]. One frame fills the whole patch; the
-/// last one fills up what is left.
+/// uint8 [patches, 3, frames_of_patch, patch_side, patch_side]. One frame fills the whole patch;
+/// the last one fills up what is left.
 void write_pixel_patches(std::span<const std::uint8_t> pixels, PictureSides sides,
                          const PatchRule& rule, std::span<std::uint8_t> patches);
 

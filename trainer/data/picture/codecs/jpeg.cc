@@ -3,8 +3,8 @@
 #include <csetjmp>
 #include <cstdio>
 // jpeglib.h needs stdio.h before it.
-#include <jpeglib.h>
 #include <jerror.h>
+#include <jpeglib.h>
 
 #include "trainer/data/picture/codecs/codecs.h"
 

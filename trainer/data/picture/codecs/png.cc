@@ -10,7 +10,7 @@
 namespace tj::trainer {
 namespace {
 
-constexpr png_uint_32 kSideMax = 1'000'000;          // pixels
+constexpr png_uint_32 kSideMax = 1'000'000;           // pixels
 constexpr png_alloc_size_t kChunkBytesMax = 8 << 20;  // of texts and profiles, which nobody reads
 constexpr png_uint_32 kChunksMax = 1000;
 constexpr std::int64_t kChannels = 3;

@@ -39,8 +39,7 @@ bool decode_webp(const PictureBytes& file, const PictureInfo& info, unsigned cha
   config.output.u.RGBA = {.rgba = rgb,
                           .stride = static_cast<int>(info.width * kChannels),
                           .size = static_cast<std::size_t>(info.height * info.width * kChannels)};
-  const auto status =
-      WebPDecode(file.bytes, static_cast<std::size_t>(file.count), &config);
+  const auto status = WebPDecode(file.bytes, static_cast<std::size_t>(file.count), &config);
   if (status != VP8_STATUS_OK) why.write(words_of(status));
   return status == VP8_STATUS_OK;
 }
