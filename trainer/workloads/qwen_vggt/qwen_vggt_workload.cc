@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kVggt = "--vggt";
+constexpr const char* kTokenizer = "--tokenizer";
 constexpr double kWeightMax = 1000;
 constexpr double kRateMax = std::numeric_limits<double>::max();
 // JanusVLN's scripts/train.sh: 1e-6 and 1e-5 beside 2e-5.
@@ -61,11 +62,10 @@ std::optional<FrameSight> sight_from(const std::string& text) {
   return std::nullopt;
 }
 
-/// Of the folder, or of the one in which the file lies.
-Result<QwenConfig> config_beside(const std::string& path) {
+/// `path`, or the folder in which this file lies.
+fs::path folder_of(const fs::path& path) {
   std::error_code unreadable;
-  const fs::path named(path);
-  return read_qwen_config(fs::is_directory(named, unreadable) ? named : named.parent_path());
+  return fs::is_directory(path, unreadable) ? path : path.parent_path();
 }
 
 std::int64_t bytes_of(const ConversationSize& size, const ConversationShape& shape) {
@@ -84,7 +84,7 @@ QwenVggtWorkload::QwenVggtWorkload(const Preset& preset, ConversationOpener open
       config_(qwen_vggt_model(preset)) {}
 
 Result<void> QwenVggtWorkload::read_init(const std::string& path) {
-  auto config = config_beside(path);
+  auto config = read_qwen_config(folder_of(path));
   if (!config) return config.error();
   config_.qwen = std::move(*config);
   init_path_ = path;
@@ -98,6 +98,9 @@ void QwenVggtWorkload::configure(FlagReader& reader) {
   configure_vggt(reader);
   configure_rates(reader);
   options_ = read_conversation_flags(reader);
+  if (init_path_.empty() || reader.is_given(kTokenizer)) return;
+  options_.tokenizer = folder_of(init_path_).string();
+  reader.note(kTokenizer, options_.tokenizer, "beside --init-from");
 }
 
 void QwenVggtWorkload::configure_vggt(FlagReader& reader) {
@@ -273,16 +276,18 @@ std::span<const Flag> qwen_vggt_flags() {
 }
 
 WorkloadEntry qwen_vggt_entry() {
-  return {.name = "qwen_vggt",
-          .title = "a Qwen2.5-VL, with or without a frozen VGGT, on conversations with pictures",
-          .data_help = "JSON or JSON lines file of conversations; may be given several times",
-          .presets = qwen_vggt_presets(),
-          .flags = qwen_vggt_flags(),
-          .commands = qwen_vggt_commands(),
-          .environment = kEnvironment,
-          .make = [](const Preset& preset) -> std::unique_ptr<Workload> {
-            return std::make_unique<QwenVggtWorkload>(preset);
-          }};
+  return {
+      .name = "qwen_vggt",
+      .title = "a Qwen2.5-VL, with or without a frozen VGGT, on conversations with pictures",
+      .data_help =
+          "file of conversations (.json, .jsonl), or a folder of them; may be given several times",
+      .presets = qwen_vggt_presets(),
+      .flags = qwen_vggt_flags(),
+      .commands = qwen_vggt_commands(),
+      .environment = kEnvironment,
+      .make = [](const Preset& preset) -> std::unique_ptr<Workload> {
+        return std::make_unique<QwenVggtWorkload>(preset);
+      }};
 }
 
 }  // namespace tj::trainer
