@@ -95,7 +95,7 @@ class Learning(LaunchedTraining):
 
     def test_it_finds_the_way_to_a_door(self):
         # One in four is right by chance.
-        before, *_, after = self.right_answers("rooms", {"task": "rooms", "history": 1}, "--steps", "600", "--eval-every", "50", "--lr", "0.003")
+        before, *_, after = self.right_answers("rooms", {"task": "rooms", "history": 1}, "--steps", "1200", "--eval-every", "100", "--lr", "0.003")
         self.assertLess(before, 0.6)
         self.assertGreater(after, 0.95)
 
