@@ -20,6 +20,7 @@ inline constexpr EngineCommand kEngineCommands[] = {
     {"encode", "makes latents of a video by a trained autoencoder"},
     {"decode", "makes a video of latents"},
     {"act", "says what a trained robot policy does next, of what it sees"},
+    {"generate", "says what a trained Qwen2.5-VL answers, of pictures and text"},
     {"reconstruct", "says how close a video comes back: PSNR and SSIM"},
 };
 

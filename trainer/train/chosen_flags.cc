@@ -1,16 +1,22 @@
 #include "trainer/train/chosen_flags.h"
 
+#include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
 
 #include "trainer/process/durable_file.h"
 #include "trainer/train/accelerate_config.h"
 #include "trainer/train/deepspeed_config.h"
+#include "trainer/workload/flag_reader.h"
 #include "yaml/yaml_json.h"
 
 namespace tj::trainer {
 namespace {
 
 constexpr std::int64_t kFileBytesMax = 1 << 20;
+constexpr std::string_view kEnvironment = "environment ";  // begins the origin of a variable's flag
 
 Result<std::string> read(const std::string& flag, const std::string& path) {
   auto text = read_small_file(path, kFileBytesMax);
@@ -38,7 +44,7 @@ Result<void> add_deepspeed(ChosenFlags& chosen, int world_size) {
   const auto config = deepspeed_config_from(*text, world_size);
   if (!config) return config.error();
   auto all = with_deepspeed(chosen.flags, *config);
-  if (!all) return all.error();
+  if (!all) return named_by_variable(all.error(), chosen.origins);
   for (const auto& [name, value] : config->flags)
     if (!chosen.flags.contains(name)) chosen.origins[name] = "deepspeed";
   chosen.flags = std::move(*all);
@@ -106,12 +112,91 @@ Result<void> add_accelerate(ChosenFlags& chosen, const ProcessEnv& env) {
   return {};
 }
 
+/// Absent: not set, or empty.
+std::optional<std::string> value_of(const EnvironmentFlag& known, const FlagVariables& variables) {
+  auto value = variables.lookup ? variables.lookup(known.variable) : std::nullopt;
+  return value && value->empty() ? std::nullopt : value;
+}
+
+std::string variable_line(const EnvironmentFlag& known, const std::string& value,
+                          const std::string& outcome) {
+  return std::string("environment: ") + known.variable + " " + value + " | " + outcome;
+}
+
+void set_by_variable(ChosenFlags& chosen, const EnvironmentFlag& known, const std::string& value,
+                     const std::string& flag_value) {
+  const auto [flag, is_new] = chosen.flags.emplace(known.flag, flag_value);
+  const std::string name = known.flag;
+  if (is_new) {
+    chosen.origins[name] = std::string(kEnvironment) + known.variable;
+    chosen.notes.push_back(variable_line(known, value, name + " " + flag_value));
+  } else if (!is_same_value(flag->second, flag_value)) {
+    std::string set = flag->second;
+    std::ranges::replace(set, '\n', ' ');
+    chosen.notes.push_back(variable_line(known, value, "not used: " + name + " is " + set));
+  }
+}
+
+std::optional<std::int64_t> whole_number(const std::string& text) {
+  std::int64_t number = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_whole = failure == std::errc{} && end == text.data() + text.size();
+  return is_whole ? std::optional(number) : std::nullopt;
+}
+
+/// Samples of a pass x passes x ranks. Where nothing says how many passes, as many as make the
+/// preset's batch of them.
+Result<void> add_pass(ChosenFlags& chosen, const EnvironmentFlag& known, const std::string& value,
+                      std::int64_t batch_size, int world_size) {
+  constexpr std::int64_t kPassMax = 1'000'000;
+  constexpr const char* kPasses = "--accumulation";
+  const auto samples = whole_number(value);
+  if (!samples || *samples < 1 || *samples > kPassMax)
+    return Error{.code = Code::invalid,
+                 .message = "is \"" + value + "\"; it must be a whole number from 1 to " +
+                            std::to_string(kPassMax),
+                 .subject = known.variable};
+  const auto together = *samples * world_size;
+  const auto is_chosen = chosen.flags.contains(known.flag);
+  auto passes = chosen.flags.contains(kPasses) ? whole_number(chosen.flags[kPasses])
+                                               : std::optional<std::int64_t>();
+  if (!is_chosen && !chosen.flags.contains(kPasses)) {
+    passes = std::max<std::int64_t>(1, (batch_size + together - 1) / together);
+    set_by_variable(chosen, {known.variable, kPasses}, value, std::to_string(*passes));
+  }
+  // What is wrong with the flag its reader says.
+  if (!passes || *passes < 1 || *passes > kCountMax / together) return {};
+  set_by_variable(chosen, known, value, std::to_string(together * *passes));
+  return {};
+}
+
 }  // namespace
 
-Result<ChosenFlags> choose_flags(const Flags& given, const ProcessEnv& env) {
+Error named_by_variable(Error error, const Flags& origins) {
+  const auto origin = origins.find(error.subject);
+  if (origin != origins.end() && origin->second.starts_with(kEnvironment))
+    error.subject += " (" + origin->second + ")";
+  return error;
+}
+
+void add_variables(ChosenFlags& chosen, const FlagVariables& variables) {
+  for (const auto& known : variables.known)
+    if (const auto value = value_of(known, variables); value && !known.is_of_pass)
+      set_by_variable(chosen, known, *value, *value);
+}
+
+Result<ChosenFlags> choose_flags(const Flags& given, const ProcessEnv& env,
+                                 const FlagVariables& variables) {
   ChosenFlags chosen{.flags = given, .origins = {}, .notes = {}};
+  add_variables(chosen, variables);
   if (const auto added = add_deepspeed(chosen, env.world_size); !added) return added.error();
   if (const auto added = add_accelerate(chosen, env); !added) return added.error();
+  for (const auto& known : variables.known) {
+    const auto value = value_of(known, variables);
+    if (!value || !known.is_of_pass) continue;
+    const auto added = add_pass(chosen, known, *value, variables.batch_size, env.world_size);
+    if (!added) return added.error();
+  }
   return chosen;
 }
 

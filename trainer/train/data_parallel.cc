@@ -60,7 +60,11 @@ class OverlappedReplicas final : public Replicas {
   }
 
   void begin_pass(bool is_last) override {
-    if (is_last) sync_->before_last_pass();
+    if (!is_last) return;
+    // The Reducer gives nothing back to a gradient that is not there where no rank's last pass uses
+    // the tensor, though an earlier one of another rank may have.
+    if (leaves_unused_ && comm_.world_size() > 1) complete_gradients();
+    sync_->before_last_pass();
   }
 
   void backward(const at::Tensor& loss, double factor, bool is_last) override {

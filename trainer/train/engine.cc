@@ -373,20 +373,27 @@ int tell(const Failure& failure) {
   return failure.exit_code;
 }
 
+FlagVariables variables_of(const Choice& choice) {
+  return {.known = choice.entry->environment,
+          .lookup = process_env,
+          .batch_size = choice.preset.batch_size};
+}
+
 struct Configured {
   std::unique_ptr<Workload> workload;
   TrainPlan plan;
 };
 
-std::variant<Configured, Failure> configure(const Choice& choice, const Flags& flags,
+std::variant<Configured, Failure> configure(const Choice& choice, const ChosenFlags& chosen,
                                             int world_size) {
+  const auto& flags = chosen.flags;
   Configured configured{.workload = choice.entry->make(choice.preset), .plan = {}};
   if (const auto init = flags.find("--init-from"); init != flags.end()) {
     if (const auto read = configured.workload->read_init(init->second); !read)
       return bad_init(read.error());
   }
   auto plan = make_plan(flags, world_size, choice.preset, *configured.workload);
-  if (!plan) return bad_config(plan.error());
+  if (!plan) return bad_config(named_by_variable(plan.error(), chosen.origins));
   configured.plan = std::move(*plan);
   return configured;
 }
@@ -410,9 +417,9 @@ int run_engine(int argc, const char* const* argv, Registry registry) {
   if (!found) return end_with(bad_config(found.error()), env, {});
   env = *found;
   introduce_for_stop(env);
-  const auto chosen = choose_flags(parsed.flags, env);
+  const auto chosen = choose_flags(parsed.flags, env, variables_of(choice));
   if (!chosen) return end_with(bad_config(chosen.error()), env, {});
-  auto configured = configure(choice, chosen->flags, env.world_size);
+  auto configured = configure(choice, *chosen, env.world_size);
   if (const auto* const failure = std::get_if<Failure>(&configured))
     return end_with(*failure, env, {});
   auto& [workload, plan] = std::get<Configured>(configured);
@@ -433,8 +440,10 @@ int describe_data(int argc, const char* const* argv, Registry registry) {
   if (!choice) return tell(bad_config(choice.error()));
   const auto parsed = parse_plan_flags(argc, argv, *choice->entry, plan_flags());
   if (!parsed) return tell(bad_usage(parsed.error()));
-  auto configured = configure(*choice, flags_of_data(parsed->flags, *choice->entry),
-                              /*world_size=*/1);
+  ChosenFlags chosen{
+      .flags = flags_of_data(parsed->flags, *choice->entry), .origins = {}, .notes = {}};
+  add_variables(chosen, variables_of(*choice));
+  auto configured = configure(*choice, chosen, /*world_size=*/1);
   if (const auto* const failure = std::get_if<Failure>(&configured)) return tell(*failure);
   auto& [workload, plan] = std::get<Configured>(configured);
   const auto opened = workload->open_data({.flag = "--data", .paths = plan.data});

@@ -221,6 +221,11 @@ Result<ParsedFlags> parse(CLI::App& app, const Options& options, int argc,
   return parsed;
 }
 
+bool has_variable(const WorkloadEntry& workload, std::string_view flag) {
+  return std::ranges::any_of(workload.environment,
+                             [&](const auto& known) { return known.flag == flag; });
+}
+
 }  // namespace
 
 std::string models_json(Registry registry) {
@@ -260,7 +265,11 @@ Result<ParsedFlags> parse_train_flags(int argc, const char* const* argv, Registr
   app.set_version_flag("--list-models", models_json(registry),
                        "print the names for --model, in JSON, and nothing else")
       ->group(common);
-  options.add({.name = "--data", .help = "", .is_repeatable = true, .required = true},
+  // Where variables may say it, who reads it says that it is missing.
+  options.add({.name = "--data",
+               .help = "",
+               .is_repeatable = true,
+               .required = !has_variable(workload, "--data")},
               workload.data_help, common);
   for (const auto& flag : kFlags) options.add(flag, flag.help, common);
   const std::string own = "Options of " + std::string(workload.name);

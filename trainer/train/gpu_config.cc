@@ -90,13 +90,16 @@ RunConfig automatic(const Preset& preset, int ranks, std::optional<std::int64_t>
   const GpuConfig of_preset = of_one_gpu(preset);
   const GpuConfig* base = &of_preset;
   for (const auto& config : preset.configs)
-    if (config.ranks <= ranks && config.ranks > base->ranks) base = &config;
+    if (config.ranks <= ranks && config.ranks >= base->ranks) base = &config;
   const bool is_of_preset = base == &of_preset;
   const std::string name(base->name);
   const bool is_own = base->ranks == ranks && !is_of_preset && !passes;
   if (is_own)
-    return run_config(*base, {"config", name, "auto: " + ranks_text(ranks) + " have their own"},
-                      "config " + name);
+    return run_config(
+        *base,
+        {"config", name,
+         "auto: " + ranks_text(ranks) + (ranks == 1 ? " has its own" : " have their own")},
+        "config " + name);
   const GpuConfig config = derived(*base, ranks, passes);
   return run_config(config,
                     {"config", ranks_text(ranks),

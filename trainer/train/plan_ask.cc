@@ -40,7 +40,10 @@ std::optional<Failure> read_run(const Choice& choice, const Flags& given, Asked&
   auto request = read_plan_request(given, asked.env.world_size);
   if (!request) return bad_config(request.error());
   asked.request = std::move(*request);
-  const auto chosen = choose_flags(train_flags_of(given), asked.env);
+  const auto chosen = choose_flags(train_flags_of(given), asked.env,
+                                   {.known = choice.entry->environment,
+                                    .lookup = process_env,
+                                    .batch_size = choice.preset.batch_size});
   if (!chosen) return bad_config(chosen.error());
   asked.workload = choice.entry->make(choice.preset);
   if (const auto init = chosen->flags.find("--init-from"); init != chosen->flags.end()) {

@@ -19,4 +19,12 @@ struct Flag {
 /// that may come several times are joined by newlines. Absent: not given.
 using Flags = std::map<std::string, std::string, std::less<>>;
 
+/// A variable that sets a flag where nobody has given it: of the start scripts that people bring.
+struct EnvironmentFlag {
+  const char* variable;
+  const char* flag;  // with its dashes
+  /// Its number is the samples of a rank's pass: times passes and ranks it is the flag's.
+  bool is_of_pass = false;
+};
+
 }  // namespace tj::trainer

@@ -136,7 +136,8 @@ struct WorkloadEntry {
   const char* data_help;            // what --data names
   std::span<const Preset> presets;  // the first is the default
   std::span<const Flag> flags;
-  std::span<const WorkloadCommand> commands = {};  // what it can do beside training
+  std::span<const WorkloadCommand> commands = {};     // what it can do beside training
+  std::span<const EnvironmentFlag> environment = {};  // flags that variables may set
   /// Of one of the presets.
   std::unique_ptr<Workload> (*make)(const Preset& preset);
 };

@@ -81,6 +81,70 @@ TEST_F(ChosenFlagsTest, a_flag_that_contradicts_a_file_of_deepspeed_is_refused) 
   EXPECT_EQ(chosen.error().subject, "--zero");
 }
 
+class Variables : public ChosenFlagsTest {
+ protected:
+  static constexpr EnvironmentFlag kKnown[] = {
+      {.variable = "MODEL_PATH", .flag = "--init-from"},
+      {.variable = "GRAD_ACCUM_STEPS", .flag = "--accumulation"},
+      {.variable = "PER_DEVICE_BATCH", .flag = "--batch-size", .is_of_pass = true}};
+
+  Result<ChosenFlags> chosen(const Flags& given, Flags environment) const {
+    const auto lookup = [environment](std::string_view name) -> std::optional<std::string> {
+      const auto found = environment.find(name);
+      return found == environment.end() ? std::nullopt : std::optional(found->second);
+    };
+    return choose_flags(given, {.world_size = 16, .local_world_size = 8},
+                        {.known = kKnown, .lookup = lookup, .batch_size = 128});
+  }
+};
+
+TEST_F(Variables, set_what_no_flag_says_and_are_named_as_its_origin) {
+  const auto all = chosen(
+      {{"--lr", "1"}},
+      {{"MODEL_PATH", "/models/qwen"}, {"GRAD_ACCUM_STEPS", "8"}, {"PER_DEVICE_BATCH", "1"}});
+  ASSERT_TRUE(all) << describe(all.error());
+  EXPECT_EQ(all->flags, (Flags{{"--accumulation", "8"},
+                               {"--batch-size", "128"},
+                               {"--init-from", "/models/qwen"},
+                               {"--lr", "1"}}));
+  EXPECT_EQ(all->origins, (Flags{{"--accumulation", "environment GRAD_ACCUM_STEPS"},
+                                 {"--batch-size", "environment PER_DEVICE_BATCH"},
+                                 {"--init-from", "environment MODEL_PATH"}}));
+  EXPECT_THAT(all->notes, Contains("environment: PER_DEVICE_BATCH 1 | --batch-size 128"));
+}
+
+TEST_F(Variables, give_way_to_flags_and_empty_ones_say_nothing) {
+  const auto all =
+      chosen({{"--init-from", "/other"}, {"--batch-size", "32"}},
+             {{"MODEL_PATH", "/models/qwen"}, {"GRAD_ACCUM_STEPS", ""}, {"PER_DEVICE_BATCH", "1"}});
+  ASSERT_TRUE(all) << describe(all.error());
+  EXPECT_EQ(all->flags, (Flags{{"--batch-size", "32"}, {"--init-from", "/other"}}));
+  EXPECT_THAT(all->notes,
+              Contains("environment: MODEL_PATH /models/qwen | not used: --init-from is /other"));
+}
+
+TEST_F(Variables, a_pass_alone_takes_as_many_passes_as_make_the_batch_of_the_preset) {
+  const auto all = chosen({}, {{"PER_DEVICE_BATCH", "2"}});
+  ASSERT_TRUE(all) << describe(all.error());
+  EXPECT_EQ(all->flags, (Flags{{"--accumulation", "4"}, {"--batch-size", "128"}}));
+}
+
+TEST_F(Variables, a_file_of_deepspeed_that_says_otherwise_is_refused_with_their_name) {
+  folder_.write("d.json", R"({"gradient_accumulation_steps": 4})");
+  const auto both = chosen({{"--deepspeed", path_of("d.json")}}, {{"GRAD_ACCUM_STEPS", "8"}});
+  ASSERT_FALSE(both);
+  EXPECT_EQ(both.error().subject, "--accumulation (environment GRAD_ACCUM_STEPS)");
+  const auto same = chosen({{"--deepspeed", path_of("d.json")}}, {{"GRAD_ACCUM_STEPS", "4"}});
+  EXPECT_TRUE(same) << describe(same.error());
+}
+
+TEST_F(Variables, what_is_no_number_of_samples_is_refused) {
+  const auto wrong = chosen({}, {{"PER_DEVICE_BATCH", "many"}});
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(describe(wrong.error()),
+            "PER_DEVICE_BATCH: is \"many\"; it must be a whole number from 1 to 1000000");
+}
+
 TEST(ChosenFlags, rows_of_the_table_name_the_file) {
   std::vector<Setting> rows{{"zero", "3", "flag"}, {"lr", "1", "flag"}};
   name_origin(rows, {{"--zero", "deepspeed"}});

@@ -111,8 +111,8 @@ TEST(QwenWeights, what_does_not_fit_is_named) {
             std::string::npos)
       << failure(other);
   other = all;
-  other["vggt.something"] = torch::zeros({5});
-  EXPECT_NE(failure(other).find("vggt.something is none of this model's"), std::string::npos);
+  other["other.something"] = torch::zeros({5});
+  EXPECT_NE(failure(other).find("other.something is none of this model's"), std::string::npos);
   other = all;
   other["model.visual.merger.ln_q.weight"] = torch::zeros({32});
   EXPECT_NE(failure(other).find("there twice"), std::string::npos);

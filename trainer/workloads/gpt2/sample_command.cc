@@ -12,11 +12,11 @@
 #include "trainer/process/stop_request.h"
 #include "trainer/workload/flag_reader.h"
 #include "trainer/workload/initial_tensor.h"
+#include "trainer/workload/text_output.h"
+#include "trainer/workload/token_chooser.h"
 #include "trainer/workloads/gpt2/generation.h"
 #include "trainer/workloads/gpt2/prompt.h"
 #include "trainer/workloads/gpt2/sample_tokens.h"
-#include "trainer/workloads/gpt2/text_output.h"
-#include "trainer/workloads/gpt2/token_chooser.h"
 #include "trainer/workloads/gpt2/trained_gpt2.h"
 
 namespace tj::trainer {

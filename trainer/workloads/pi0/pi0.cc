@@ -10,7 +10,7 @@
 #include "trainer/workload/attention.h"
 #include "trainer/workload/autocast.h"
 #include "trainer/workload/initial_tensor.h"
-#include "trainer/workloads/pi0/recomputed.h"
+#include "trainer/workload/recomputed.h"
 #include "trainer/workloads/pi0/siglip.h"
 
 namespace tj::trainer {

@@ -24,8 +24,15 @@ at::Tensor qwen_norm(const at::Tensor& x, const at::Tensor& weight, double eps) 
   return at::rms_norm(x, {x.size(-1)}, weight.to(at::kFloat), eps);
 }
 
-at::Tensor qwen_layer(const at::Tensor& x, at::TensorList tensors, const QwenText& text,
-                      const Turns& turns) {
+namespace {
+
+/// Of one layer, [B, heads, T, head] each; those of keys and values are fewer.
+struct Projected {
+  at::Tensor q, k, v;
+};
+
+Projected projected(const at::Tensor& x, at::TensorList tensors, const QwenText& text,
+                    const Turns& turns) {
   TJ_CHECK(tensors.size() == kTensorsOfQwenLayer, "the tensors of one layer");
   const auto normed = qwen_norm(x, tensors[kNorm], text.norm_eps);
   const auto by_head = [&](std::size_t place) {
@@ -33,15 +40,39 @@ at::Tensor qwen_layer(const at::Tensor& x, at::TensorList tensors, const QwenTex
         .unflatten(-1, {-1, text.head_width()})
         .transpose(1, 2);
   };
-  const auto mixed = causal_attention(turned(by_head(kQuery), turns),
-                                      for_queries(turned(by_head(kKey), turns), text),
-                                      for_queries(by_head(kValue), text));
+  return {
+      .q = turned(by_head(kQuery), turns), .k = turned(by_head(kKey), turns), .v = by_head(kValue)};
+}
+
+at::Tensor finished(const at::Tensor& x, const at::Tensor& mixed, at::TensorList tensors,
+                    const QwenText& text) {
   const auto flat = mixed.transpose(1, 2).flatten(2);
   const auto attended = x + at::linear(flat, tensors[kOutput]).to(at::kFloat);
   const auto inside = qwen_norm(attended, tensors[kSecondNorm], text.norm_eps);
   const auto hidden =
       at::silu(at::linear(inside, tensors[kGate])) * at::linear(inside, tensors[kUp]);
   return attended + at::linear(hidden, tensors[kDown]).to(at::kFloat);
+}
+
+}  // namespace
+
+at::Tensor qwen_layer(const at::Tensor& x, at::TensorList tensors, const QwenText& text,
+                      const Turns& turns) {
+  const auto own = projected(x, tensors, text, turns);
+  const auto mixed = causal_attention(own.q, for_queries(own.k, text), for_queries(own.v, text));
+  return finished(x, mixed, tensors, text);
+}
+
+at::Tensor qwen_layer_after(QwenSeen& seen, const at::Tensor& x, at::TensorList tensors,
+                            const QwenText& text, const Turns& turns) {
+  const auto own = projected(x, tensors, text, turns);
+  const bool is_first = !seen.k.defined();
+  TJ_CHECK(is_first || x.size(1) == 1, "one token goes on");
+  seen.k = is_first ? own.k : at::cat({seen.k, own.k}, 2);
+  seen.v = is_first ? own.v : at::cat({seen.v, own.v}, 2);
+  const auto k = for_queries(seen.k, text), v = for_queries(seen.v, text);
+  const auto mixed = is_first ? causal_attention(own.q, k, v) : masked_attention(own.q, k, v);
+  return finished(x, mixed, tensors, text);
 }
 
 }  // namespace tj::trainer

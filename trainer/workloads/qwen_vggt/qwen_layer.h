@@ -15,4 +15,14 @@ at::Tensor qwen_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
 at::Tensor qwen_layer(const at::Tensor& x, at::TensorList tensors, const QwenText& text,
                       const Turns& turns);
 
+/// Keys and values of all tokens so far, [B, heads of keys, tokens, head]; undefined: there are
+/// none.
+struct QwenSeen {
+  at::Tensor k, v;
+};
+/// The same of tokens that come after those of `seen`, which grows by them: of the first tokens, or
+/// of one.
+at::Tensor qwen_layer_after(QwenSeen& seen, const at::Tensor& x, at::TensorList tensors,
+                            const QwenText& text, const Turns& turns);
+
 }  // namespace tj::trainer

@@ -17,6 +17,8 @@ using NamedTensors = std::map<std::string, const StoredTensor*>;
 constexpr std::int64_t kConfigBytesMax = 1 << 20;
 constexpr std::string_view kNewVision = "model.visual.";
 constexpr std::string_view kNewText = "model.language_model.";
+constexpr std::string_view kCoupling = "merger.";
+constexpr std::string_view kVggt = "vggt.";
 const std::string kWords = "model.embed_tokens.weight";
 const std::string kHead = "lm_head.weight";
 
@@ -32,6 +34,17 @@ Result<NamedTensors> by_published_names(const TensorCatalog& catalog, const fs::
       return wrong(path, "tensor " + published + " is there twice, under two names");
   }
   return tensors;
+}
+
+/// What of a coupled model is none of this one: a VGGT that was saved with it, and the coupling's
+/// tensors where it is off.
+void leave_out_coupling(NamedTensors& tensors, std::span<const TensorSpec> specs) {
+  bool is_coupled = false;
+  for (const auto& spec : specs) is_coupled |= spec.name.starts_with(kCoupling);
+  std::erase_if(tensors, [&](const auto& entry) {
+    const bool is_of_vggt = entry.first.starts_with(kVggt);
+    return is_of_vggt || (!is_coupled && entry.first.starts_with(kCoupling));
+  });
 }
 
 /// Files of a tied model may hold its head once more, or in place of the embedding.
@@ -80,11 +93,20 @@ Result<TensorReader> open_qwen_weights(const fs::path& path, std::span<const Ten
   bool has_head = false;
   for (const auto& spec : specs) has_head |= spec.name == kHead;
   if (!has_head) tie_head(*tensors);
+  leave_out_coupling(*tensors, specs);
   if (const auto checked = check_tensors(*tensors, specs, path); !checked) return checked.error();
   return TensorReader([catalog, tensors = std::move(*tensors)](const TensorTarget& target) {
     const auto found = tensors.find(target.name);
     return read_tensor(found == tensors.end() ? nullptr : found->second, target);
   });
+}
+
+Result<bool> has_coupling(const fs::path& path) {
+  const auto catalog = TensorCatalog::open_named(path);
+  if (!catalog) return catalog.error();
+  for (const auto& [name, tensor] : catalog->tensors())
+    if (name.starts_with(kCoupling)) return true;
+  return false;
 }
 
 }  // namespace tj::trainer

@@ -23,8 +23,12 @@ Result<QwenConfig> read_qwen_config(const std::filesystem::path& folder);
 /// and their index, or one .safetensors file. Of a tied head lm_head is passed over, or taken where
 /// the embedding is absent. What the reader reads is float32. Fails with Code::invalid for a file
 /// that can't be read or is missing, and for tensors that are missing, too many, there twice or of
-/// another shape: each is named.
+/// another shape: each is named. Tensors of a VGGT ("vggt.") are passed over, and those of a
+/// coupling ("merger.") where `specs` have none.
 Result<TensorReader> open_qwen_weights(const std::filesystem::path& path,
                                        std::span<const TensorSpec> specs);
+
+/// Whether such files hold tensors of a coupling with VGGT. Fails as open_qwen_weights().
+Result<bool> has_coupling(const std::filesystem::path& path);
 
 }  // namespace tj::trainer

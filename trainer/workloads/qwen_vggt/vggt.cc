@@ -63,16 +63,18 @@ at::Tensor Vggt::positions(std::int64_t rows, std::int64_t columns) const {
   return at::cat({all.narrow(1, 0, 1), resized.permute({0, 2, 3, 1}).flatten(1, 2)}, 1);
 }
 
-/// images [N, 3, height, width], normalised -> DINO's tokens of their patches, [N, patches, C].
-at::Tensor Vggt::patch_tokens(const at::Tensor& images) const {
+at::Tensor Vggt::patches(const at::Tensor& frames) const {
+  const at::NoGradGuard no_gradients;
+  const Autocast autocast(options_.precision, frames.device().type());
+  const auto images = (frames - by_colour(kMean, frames)) / by_colour(kDeviation, frames);
   const auto before = part(layout_.patches, kPatchBias + 1);
   const auto count = images.size(0), side = config_.patch_side;
   const auto weight = before[kPatchWeight].flatten(1);
-  const auto patches = at::linear(patch_values(images, side), weight, before[kPatchBias]);
+  const auto values = at::linear(patch_values(images, side), weight, before[kPatchBias]);
   const auto one_for_each = [&](const at::Tensor& token) {
     return token.to(at::kFloat).expand({count, -1, -1});
   };
-  const auto placed = at::cat({one_for_each(before[kClass]), patches.to(at::kFloat)}, 1) +
+  const auto placed = at::cat({one_for_each(before[kClass]), values.to(at::kFloat)}, 1) +
                       positions(images.size(2) / side, images.size(3) / side);
   auto x = at::cat({placed.narrow(1, 0, 1), one_for_each(before[kRegisters]),
                     placed.narrow(1, 1, placed.size(1) - 1)},
@@ -98,18 +100,17 @@ at::Tensor Vggt::with_special(const at::Tensor& patches, std::int64_t frame_coun
   return at::cat({of_scene.repeat({scenes, 1, 1}), patches}, 1);
 }
 
-at::Tensor Vggt::tokens(const at::Tensor& frames, FrameSight sight, std::int64_t layers) const {
+/// Of patches [B, S, patches, C], as tokens().
+at::Tensor Vggt::tokens_of(const at::Tensor& patches, std::int64_t rows, FrameSight sight,
+                           std::int64_t layers) const {
   TJ_CHECK(layers >= 1 && layers <= config_.layers, "layers of this model");
   const at::NoGradGuard no_gradients;
-  const Autocast autocast(options_.precision, frames.device().type());
-  const auto scenes = frames.size(0), frame_count = frames.size(1);
-  const auto images =
-      (frames.flatten(0, 1) - by_colour(kMean, frames)) / by_colour(kDeviation, frames);
-  auto x = with_special(patch_tokens(images), frame_count);
+  const Autocast autocast(options_.precision, patches.device().type());
+  const auto scenes = patches.size(0), frame_count = patches.size(1);
+  auto x = with_special(patches.flatten(0, 1), frame_count);
   const auto tokens_of_frame = x.size(1);
-  const auto places = token_places(config_.special_tokens(), frames.size(3) / config_.patch_side,
-                                   frames.size(4) / config_.patch_side)
-                          .to(frames.device());
+  const auto places =
+      token_places(config_.special_tokens(), rows, patches.size(2) / rows).to(patches.device());
   const VggtLayerRule in_frame{.heads = config_.heads,
                                .turns = vggt_turns(places, config_.head_width())};
   const VggtLayerRule over_all{
@@ -127,10 +128,20 @@ at::Tensor Vggt::tokens(const at::Tensor& frames, FrameSight sight, std::int64_t
   return at::cat({of_frame, x}, -1).unflatten(0, {scenes, frame_count});
 }
 
-at::Tensor Vggt::newest(const at::Tensor& frames, FrameSight sight) const {
-  const auto all = tokens(frames, sight, config_.layers - 1);
+at::Tensor Vggt::tokens(const at::Tensor& frames, FrameSight sight, std::int64_t layers) const {
+  const auto of_frames = patches(frames.flatten(0, 1)).unflatten(0, {frames.size(0), -1});
+  return tokens_of(of_frames, frames.size(3) / config_.patch_side, sight, layers);
+}
+
+at::Tensor Vggt::newest_of(const at::Tensor& patches, std::int64_t rows, FrameSight sight) const {
+  const auto all = tokens_of(patches, rows, sight, config_.layers - 1);
   const auto special = config_.special_tokens();
   return all.select(1, all.size(1) - 1).narrow(1, special, all.size(2) - special);
+}
+
+at::Tensor Vggt::newest(const at::Tensor& frames, FrameSight sight) const {
+  const auto of_frames = patches(frames.flatten(0, 1)).unflatten(0, {frames.size(0), -1});
+  return newest_of(of_frames, frames.size(3) / config_.patch_side, sight);
 }
 
 }  // namespace tj::trainer

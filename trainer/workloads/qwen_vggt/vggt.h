@@ -30,12 +30,21 @@ class Vggt {
   /// [B, patches by rows, 2 x width].
   at::Tensor newest(const at::Tensor& frames, FrameSight sight) const;
 
+  // The same in two parts, for whoever sees a frame several times.
+
+  /// What DINOv2 makes of frames, each by itself: float32 [N, 3, height, width] in [0, 1] ->
+  /// float32 [N, patches by rows, width].
+  at::Tensor patches(const at::Tensor& frames) const;
+  /// `patches` [B, S, patches, width] of frames that have so many rows of patches.
+  at::Tensor newest_of(const at::Tensor& patches, std::int64_t rows, FrameSight sight) const;
+
   const VggtConfig& config() const { return config_; }
 
  private:
   at::TensorList part(std::size_t first, std::size_t count) const;
   at::Tensor positions(std::int64_t rows, std::int64_t columns) const;
-  at::Tensor patch_tokens(const at::Tensor& images) const;
+  at::Tensor tokens_of(const at::Tensor& patches, std::int64_t rows, FrameSight sight,
+                       std::int64_t layers) const;
   at::Tensor with_special(const at::Tensor& patches, std::int64_t frame_count) const;
 
   VggtConfig config_;

@@ -1,4 +1,4 @@
-#include "trainer/workloads/pi0/recomputed.h"
+#include "trainer/workload/recomputed.h"
 
 #include <torch/autograd.h>
 #include <torch/types.h>

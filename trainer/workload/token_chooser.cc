@@ -1,4 +1,4 @@
-#include "trainer/workloads/gpt2/token_chooser.h"
+#include "trainer/workload/token_chooser.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "trainer/workloads/gpt2/text_output.h"
+#include "trainer/workload/text_output.h"
 
 #include <unistd.h>
 

@@ -1,0 +1,144 @@
+"""A nano Qwen2.5-VL with a VGGT through `trainer train`: the same bits on any number of ranks and at each stage of ZeRO, with pictures on all,
+some and none of the ranks; resumed, killed and recomputed; begun with weights of other files, and with the variables of other start scripts."""
+
+import json
+import pathlib
+import shutil
+import signal
+import struct
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/trainer")]
+from launched import TRAINER, LaunchedTraining  # noqa: E402
+from support.processes import environment_of_a_program  # noqa: E402
+from support.waiting import until  # noqa: E402
+
+STEPS = 4
+
+
+class Qwen(LaunchedTraining):
+    MODEL = "qwen-vggt-nano"
+    FLAGS = ("--batch-size", "8", "--lr", "0.003", "--steps", str(STEPS))
+
+    def setUp(self):
+        super().setUp()
+        self.scenes()
+
+    def scenes(self, **said):
+        self.data.write_text(json.dumps({"count": 4096} | said))
+
+    def test_the_bits_are_the_same_on_any_number_of_ranks_at_each_stage(self):
+        self.scenes(text_percent=50)
+        flags = ("--deterministic", "--accumulation", "2")
+        self.train("alone", *flags)
+        wanted = self.losses("alone")
+        self.assertEqual(len(wanted), STEPS)
+        self.assertLess(wanted[STEPS], wanted[1])
+        for ranks, stage, group in ((2, 0, None), (4, 0, None), (1, 3, None), (2, 1, None), (2, 2, None), (4, 3, None), (4, 3, 2)):
+            out = f"{ranks}-{stage}-{group}"
+            self.train(out, *flags, "--zero", stage, *(["--zero-group", group] if group else []), ranks=ranks)
+            self.assertEqual(self.losses(out), wanted, out)
+
+    def test_ranks_without_pictures_hold_nobody_up(self):
+        # Of one sample a rank has in a pass most have none: some ranks have pictures, and others not.
+        for share, steps in ((70, 6), (100, 2)):
+            self.scenes(text_percent=share)
+            flags = ("--batch-size", "4", "--steps", steps)
+            self.train(f"alone-{share}", *flags, "--accumulation", "4")
+            wanted = self.losses(f"alone-{share}")
+            for ranks, stage, recomputes in ((4, 0, False), (2, 0, False), (4, 1, False), (4, 2, False), (2, 2, False), (4, 3, True)):
+                out = f"{share}-{ranks}-{stage}"
+                self.train(out, *flags, "--accumulation", 4 // ranks, "--zero", stage, *(["--recompute"] if recomputes else []), ranks=ranks)
+                for step, loss in self.losses(out).items():
+                    self.assertAlmostEqual(loss, wanted[step], delta=1e-3 * loss, msg=f"{out}, step {step}")
+
+    def test_recomputed_training_has_the_same_bits(self):
+        self.train("kept")
+        self.train("recomputed", "--recompute")
+        self.assertEqual(self.losses("recomputed"), self.losses("kept"))
+
+    def test_a_vggt_whose_frames_are_not_kept_gives_the_same_bits(self):
+        self.train("kept")
+        self.train("anew", "--vggt-cache", "0")
+        self.assertEqual(self.losses("anew"), self.losses("kept"))
+        self.train("alone", "--vggt", "off")
+        self.assertNotEqual(self.losses("alone"), self.losses("kept"))
+
+    def test_a_resumed_run_has_the_bits_of_one_that_went_through(self):
+        self.scenes(text_percent=50)
+        for ranks, stage in ((1, 0), (2, 3)):
+            flags = ("--zero", stage, "--save-every", "2", "--keep", "0", "--min-lr", "0.001", "--warmup-steps", "2")
+            whole, parts = f"whole-{ranks}", f"parts-{ranks}"
+            self.train(whole, *flags, ranks=ranks)
+            shutil.copytree(self.folder / whole / "step-000002", self.folder / parts / "step-000002")
+            self.train(parts, *flags, "--resume", ranks=ranks)
+            self.assertEqual(self.losses(parts), {step: loss for step, loss in self.losses(whole).items() if step > 2})
+
+    def test_a_killed_run_goes_on_with_other_ranks_and_the_same_bits(self):
+        steps = 30
+        flags = ("--deterministic", "--save-every", "1", "--keep", "0", "--steps", steps)
+        self.train("whole", *flags)
+        command = [TRAINER, "train", "--model", self.MODEL, "--data", self.data, "--out", self.folder / "killed", "--log-dir", "off",
+                   "--tensorboard", "off", *self.FLAGS, *flags]
+        process = self.spawn(list(map(str, command)), environment_of_a_program("TMPDIR"))
+        until(120, "a checkpoint", lambda: (self.folder / "killed" / "step-000002").exists())
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=60)
+        self.train("killed", *flags, "--resume", "--zero", "3", ranks=2)
+        whole, killed = self.losses("whole"), self.losses("killed")
+        self.assertEqual(killed, {step: loss for step, loss in whole.items() if step in killed})
+        self.assertIn(steps, killed)
+
+    def names_in(self, path):
+        with open(path, "rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            return {name for name in json.loads(file.read(length)) if name != "__metadata__"}
+
+    def test_a_checkpoint_is_what_another_training_begins_with(self):
+        self.train("out")
+        checkpoint = self.folder / "out" / f"step-{STEPS:06}"
+        config = json.loads((checkpoint / "config.json").read_text())
+        self.assertEqual((config["model_type"], config["hidden_size"], config["vggt"]["weights"]), ("qwen2_5_vl", 64, "random"))
+        self.assertEqual(json.loads((checkpoint / "preprocessor_config.json").read_text())["patch_size"], 14)
+        names = self.names_in(checkpoint / "model.safetensors")
+        for name in ("merger.mlp.2.bias", "visual.merger.ln_q.weight", "model.embed_tokens.weight", "model.norm.weight"):
+            self.assertIn(name, names)
+        self.assertFalse([name for name in names if "aggregator" in name])
+        self.train("again", "--init-from", checkpoint, "--steps", "1")
+        self.assertLess(self.losses("again")[1], self.losses("out")[1])
+        # Without VGGT, and then with a coupling that is new.
+        self.train("plain", "--init-from", checkpoint, "--steps", "1", "--vggt", "off")
+        plain = self.folder / "plain" / "step-000001"
+        self.assertEqual(self.names_in(plain / "model.safetensors"), {name for name in names if not name.startswith("merger.")})
+        self.train("coupled", "--init-from", plain, "--steps", "1")
+        self.assertEqual(self.names_in(self.folder / "coupled" / "step-000001" / "model.safetensors"), names)
+
+    def test_rates_of_parts_are_what_flags_say(self):
+        self.train("still", "--vision-lr", "0", "--projector-lr", "0", "--weight-decay", "0")
+        self.train("moving", "--weight-decay", "0")
+        self.assertEqual(self.losses("still")[1], self.losses("moving")[1])
+        self.assertNotEqual(self.losses("still")[STEPS], self.losses("moving")[STEPS])
+
+    def test_half_precision_trains(self):
+        self.train("half", "--precision", "bf16", "--recompute")
+        self.train("full")
+        for step, loss in self.losses("full").items():
+            self.assertAlmostEqual(self.losses("half")[step], loss, delta=0.1 * loss)
+
+    def test_an_evaluation_tells_right_answers(self):
+        held_out = self.folder / "held-out"
+        held_out.write_text(json.dumps({"count": 16, "first": 100_000}))
+        seen = set()
+        for ranks, stage in ((1, 0), (2, 3)):
+            out = f"eval-{ranks}"
+            self.train(out, "--deterministic", "--zero", stage, "--eval-data", held_out, ranks=ranks)
+            (line,) = [line for line in self.metrics(out) if line.get("event") == "eval"]
+            self.assertTrue(0 <= line["eval_right_answers"] <= 1)
+            seen.add((line["eval_loss"], line["eval_token_accuracy"], line["eval_right_answers"]))
+        self.assertEqual(len(seen), 1, seen)
+
+
+if __name__ == "__main__":
+    unittest.main()
