@@ -50,8 +50,7 @@ std::string status_line(const TrainingJob& job) {
   const JobStatus& status = job.status;
   std::string text = "job " + job.meta.name + ": " + to_string(status.phase);
   const bool counts_matter = status.phase == Phase::starting || status.phase == Phase::running;
-  if (counts_matter && !status.ready_text.empty())
-    text += " (" + workers_text(status) + ")";
+  if (counts_matter && !status.ready_text.empty()) text += " (" + workers_text(status) + ")";
   if (is_terminal(status.phase)) text += " (" + status.reason + ")";
   const bool message_matters = status.phase != Phase::running && !status.message.empty();
   if (message_matters) text += ": " + status.message;

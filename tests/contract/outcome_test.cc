@@ -41,7 +41,8 @@ TEST(Outcome, a_long_message_is_cut_to_what_kubelet_keeps) {
 
 TEST(Outcome, a_checkpoint_without_a_step_is_none) {
   const auto read = [](const std::string& saved) {
-    return from_termination_message(R"({"reason":"x","message":"y","lastCheckpoint":)" + saved + "}")
+    return from_termination_message(R"({"reason":"x","message":"y","lastCheckpoint":)" + saved +
+                                    "}")
         ->last_checkpoint;
   };
   EXPECT_EQ(read(R"({"step":7,"path":"/out/step-7"})"),
@@ -53,8 +54,10 @@ TEST(Outcome, a_checkpoint_without_a_step_is_none) {
 
 TEST(Outcome, a_path_that_does_not_fit_is_left_out) {
   const std::string path(2 * kTerminationMessageBytesMax, 'p');
-  const std::string text = to_termination_message(
-      {.reason = "Finished", .message = "x", .last_checkpoint = SavedStep{.step = 7, .path = path}});
+  const std::string text =
+      to_termination_message({.reason = "Finished",
+                              .message = "x",
+                              .last_checkpoint = SavedStep{.step = 7, .path = path}});
   EXPECT_LE(text.size(), kTerminationMessageBytesMax);
   const auto read = from_termination_message(text);
   ASSERT_TRUE(read.ok());
