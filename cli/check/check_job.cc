@@ -20,8 +20,8 @@ constexpr std::string_view kSharedFlags[] = {"--model",     "--data",       "--o
                                              "--zero",      "--precision",  "--ema"};
 /// Of models: how the data is read. `trainer check` takes them behind `--`.
 constexpr std::string_view kReadFlags[] = {
-    "--vocabulary",     "--tokenizer",     "--cameras",       "--camera-map",    "--state-feature",
-    "--action-feature", "--delta-actions", "--normalisation", "--statistics",    "--horizon",
+    "--vocabulary",     "--tokenizer",     "--cameras",       "--camera-map", "--state-feature",
+    "--action-feature", "--delta-actions", "--normalisation", "--statistics", "--horizon",
     "--action-dim",     "--image-size",    "--prompt-tokens", "--cut-prompts"};
 constexpr const char* kOfContainer[] = {
     "env",           "envFrom",    "resources",       "volumeMounts",
