@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build install release test arm bench bench-operator bench-trainer bench-logs bench-tokenizer bench-lerobot bench-decode bench-profile soak storm cpus repeat images-from-source faults fuzz gpu-kit check format clean site bench-slow-network bench-plan bench-text
+.PHONY: help run build install release test arm bench bench-operator bench-trainer bench-logs bench-tokenizer bench-lerobot bench-decode bench-profile soak storm cpus repeat images-from-source faults fuzz gpu-kit check format clean site bench-slow-network bench-plan bench-text network-policies
 
 export TRAININGJOB_CACHE ?= $(HOME)/.cache/trainingjob
 export CCACHE_DIR ?= $(TRAININGJOB_CACHE)/ccache
@@ -136,6 +136,12 @@ faults:  ## two ranks on two nodes, killed, frozen, cut off: a table of who was 
 	cmake --build --preset dev --target trainer trainer-engine
 	TJ_TRAINER=$(CURDIR)/build/dev/trainer/trainer tests/trainer/faults/fault_table.py
 	tests/e2e/run --faults
+
+network-policies:  ## who may connect to operator, page and workers, on a two-node cluster that enforces NetworkPolicies (root)
+	tools/deps apt
+	tools/deps cluster
+	tools/deps network-policies
+	tests/e2e/run --network-policies
 
 seconds ?= 600
 fuzz:  ## each fuzzer for ten minutes (seconds=N for other times): executions, inputs and coverage as a table

@@ -21,6 +21,7 @@ EXAMPLES = world.ROOT / "manifests/examples"
 OPERATOR_IMAGE_MB_MAX = 60  # over its base
 ARCHIVES = {}
 IMAGE_OPTIONS = []
+CLUSTER_OPTIONS = []
 
 
 def cluster_is_up():
@@ -36,7 +37,7 @@ def images_are_built_from_the_dockerfile():
 
 def two_nodes_come_up_and_take_the_images():
     DISK.mount()
-    world.run(world.CLUSTER, "up", "2")
+    world.run(world.CLUSTER, "up", "2", *CLUSTER_OPTIONS)
     world.run(world.CLUSTER, "load", *ARCHIVES.values())
     equal(sorted(node["metadata"]["name"] for node in get("nodes")), ["n1", "n2"], "the nodes")
 

@@ -9,11 +9,24 @@ import unittest
 
 import page_test
 from support.definition import wait_until_established
+from support.waiting import until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 APISERVER = ROOT / "tools/cluster/apiserver"
 JOB = {"apiVersion": "kubebrain.io/v1", "kind": "TrainingJob", "metadata": {"name": "seen"}, "spec": {"replicaSpecs": {"Worker": {
     "replicas": 2, "template": {"spec": {"containers": [{"name": "main", "image": "none"}]}}}}}}
+
+
+def answer_once(holds, ask):
+    """Asks again, until `holds(status, content)`, and gives that content."""
+    seen = ()
+
+    def is_it():
+        nonlocal seen
+        seen = ask()
+        return holds(*seen)
+    until(page_test.DEADLINE_S, lambda: f"another answer than {seen}", is_it)
+    return seen[1]
 
 
 def pod(rank):
@@ -47,13 +60,11 @@ class Cluster(unittest.TestCase):
         return ui
 
     def until(self, ui, path, condition):
-        """Asks again until the condition holds; the page asks every two seconds, this as fast as it is answered."""
-        for _ in range(20_000):
+        """Asks again until the condition holds; the page asks every two seconds, this more often."""
+        def ask():
             status, _, body = ui.authorized(path)
-            content = json.loads(body)
-            if status == 200 and condition(content):
-                return content
-        raise AssertionError(f"never true: {body}")
+            return status, json.loads(body)
+        return answer_once(lambda status, content: status == 200 and condition(content), ask)
 
     def test_jobs_pods_and_progress_are_followed(self):
         ui = self.ui("admin.conf")

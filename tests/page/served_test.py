@@ -10,12 +10,11 @@ import unittest
 
 import page_test
 from browser import Browser
-from cluster_test import APISERVER, JOB, ROOT
+from cluster_test import APISERVER, JOB, ROOT, answer_once
 from support.definition import wait_until_established
 
 RULES = [{"apiGroups": ["kubebrain.io"], "resources": ["trainingjobs"], "verbs": ["get", "list", "watch"]},
          {"apiGroups": [""], "resources": ["pods", "pods/log", "events"], "verbs": ["get", "list", "watch"]}]
-ASKED_MAX = 50_000  # as often as a story asks again, as fast as it is answered
 
 
 def account_of(team):
@@ -60,11 +59,7 @@ class Served(unittest.TestCase):
         return done.stdout
 
     def until(self, who, path, condition):
-        for _ in range(ASKED_MAX):
-            status, _, content = self.page.ask(path, **who)
-            if condition(status, content):
-                return content
-        raise AssertionError(f"never true: {status} {content}")
+        return answer_once(condition, lambda: self.page.ask(path, **who)[::2])
 
     def comes_to_see(self, who, *jobs):
         self.until(who, "/api/jobs", lambda status, content: sorted(job["name"] for job in content.get("jobs", [])) == sorted(jobs))
