@@ -9,8 +9,8 @@ import zlib
 SIDE = 84  # pixels: 3 x 3 tokens
 COLOURS = {"red": (220, 40, 40), "green": (40, 200, 60), "blue": (50, 70, 230), "yellow": (230, 220, 50)}
 WAYS = ("left", "forward", "right", "stop")
-SPECIAL = ("<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>")
-FIRST_SPECIAL = 500
+SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>")
+FIRST_SPECIAL = 499
 
 
 def png(rows):
@@ -69,7 +69,7 @@ def byte_letters():
 
 
 def write_tokenizer(path):
-    """tokenizer.json: a token for each byte and for each role, and Qwen's special ones from 500 on."""
+    """tokenizer.json: a token for each byte and for each role, and Qwen's special ones from 499 on."""
     vocabulary = {letter: byte for byte, letter in byte_letters().items()}
     merges = []
     for word in ("system", "user", "assistant"):

@@ -113,7 +113,7 @@ inline Scene depth(std::int64_t number, std::int64_t history) {
     Frame wall(3 * Scene::kSide * Scene::kSide);
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(wall.size()); ++i)
       wall[static_cast<std::size_t>(i)] =
-          static_cast<std::uint8_t>(128 + (is_near ? 3 : -3) + dice.below(41) - 20);
+          static_cast<std::uint8_t>(128 + (is_near ? 2 : -2) + dice.below(161) - 80);
     scene.frames.push_back(std::move(wall));
   }
   scene.question = "how far";

