@@ -1,6 +1,6 @@
 # Three images: `operator` (the controller, `tj` for the page inside a cluster, and their shared libraries), `trainer` (the
 # entrypoint of the workers with libtorch for CPUs, FFmpeg's, Arrow's and SentencePiece's libraries, and a sample text, a few
-# sample videos and episodes of a robot), and `trainer-cuda`, the same with PyTorch's libraries for CUDA and NVIDIA's (NCCL,
+# sample videos, episodes of a robot and rooms to walk through), and `trainer-cuda`, the same with PyTorch's libraries for CUDA and NVIDIA's (NCCL,
 # cuDNN, cuBLAS, ...) out of their wheels. None runs as root.
 #
 # Compiles them from this source: `make images-from-source`, or a plain `docker build --target operator .`. tools/images
@@ -52,6 +52,7 @@ COPY --from=trainer-programs /out/tree /usr/local/
 COPY manifests/examples/text /usr/share/trainingjob/text
 COPY manifests/examples/videos /usr/share/trainingjob/videos
 COPY manifests/examples/robot /usr/share/trainingjob/robot
+COPY manifests/examples/navigation /usr/share/trainingjob/navigation
 
 FROM trainer-content AS trainer-cuda-content
 COPY --from=trainer-cuda-libraries /out/lib /usr/local/lib/trainingjob

@@ -7,6 +7,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -99,6 +100,15 @@ class Manifests(unittest.TestCase):
         self.assertEqual({path.name for path in robot.iterdir()}, {"reach", "tokenizer.model"})
         self.assertTrue((robot / "reach/meta/trainer_stats.json").is_file())
         self.assertLess(sum(path.stat().st_size for path in robot.rglob("*") if path.is_file()), 300_000)
+
+    def test_the_rooms_of_the_examples_are_those_that_their_script_draws(self):
+        shown = ROOT / "manifests/examples/navigation"
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, ROOT / "tests/trainer/qwen/rooms.py", folder, "600", "96"], check=True)
+            for name in ("rooms.json", "tokenizer.json"):
+                self.assertEqual((shown / name).read_text(), pathlib.Path(folder, name).read_text(), name)
+            self.assertEqual(*(sorted(path.name for path in (parent / "rooms").iterdir()) for parent in (shown, pathlib.Path(folder))))
+        self.assertLess(sum(path.stat().st_size for path in shown.rglob("*") if path.is_file()), 300_000)
 
     def test_the_flags_of_the_large_robot_job_train_a_small_policy(self):
         (container,) = yaml.safe_load(read("manifests/examples/pi0-bridge-2node.yaml"))["spec"]["replicaSpecs"]["Worker"]["template"]["spec"]["containers"]

@@ -80,11 +80,11 @@ def the_operator_image_is_small_and_has_no_compiler():
 def the_trainer_image_has_its_programs_and_the_samples():
     image = Archive(ARCHIVES["trainer"])
     wanted = {f"usr/local/lib/trainingjob/{name}" for name in ("trainer", "trainer-engine", "libtrainer_nccl.so", "libtrainer_video.so", "libtrainer_parquet.so",
-                                                                  "libtrainer_sentencepiece.so")}
+                                                                  "libtrainer_sentencepiece.so", "libtrainer_picture.so")}
     wanted.add("usr/local/bin/trainer")
     wanted |= {f"usr/lib/x86_64-linux-gnu/lib{name}" for name in ("avformat.so.59", "avcodec.so.59", "swscale.so.6", "sentencepiece.so.0")}
     wanted |= {f"usr/local/lib/trainingjob/lib{name}.so.2600" for name in ("arrow", "parquet")}
-    samples = [path for folder in ("text", "videos", "robot") for path in (EXAMPLES / folder).rglob("*") if path.is_file()]
+    samples = [path for folder in ("text", "videos", "robot", "navigation") for path in (EXAMPLES / folder).rglob("*") if path.is_file()]
     wanted |= {f"usr/share/trainingjob/{path.relative_to(EXAMPLES)}" for path in samples}
     equal(sorted(wanted - image.files), [], "files missing in the image")
     equal(image.config["WorkingDir"], "/usr/share/trainingjob", "the working folder")

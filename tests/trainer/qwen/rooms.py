@@ -1,6 +1,10 @@
 """Rooms with doors of four colours as PNG pictures, and what a guide says in them, as a set of conversations: the instruction names a colour, older
-pictures show the doors as they were, and the answer is the way to go now. Also a tokenizer of bytes for a nano Qwen2.5-VL."""
+pictures show the doors as they were, and the answer is the way to go now. Also a tokenizer of bytes for a nano Qwen2.5-VL.
+
+    rooms.py FOLDER CONVERSATIONS [PICTURES]     with PICTURES, conversations share so many"""
+import itertools
 import json
+import pathlib
 import random
 import struct
 import sys
@@ -36,17 +40,31 @@ def room(doors, light):
     return [kinds[0 if y < 12 else 12 if y < 24 else 24] for y in range(SIDE)]
 
 
-def write_set(folder, count, history=1, seed=1):
+def drawn_rooms(folder, dice, count):
+    """Pictures without an end, each with its doors; from `count` on those before come again in another order."""
+    def draw(number):
+        doors = dice.sample(list(COLOURS), 4)
+        name = f"rooms/{number:04}.png"
+        (folder / name).write_bytes(png(room(doors, dice.randrange(90, 130))))
+        return name, doors
+
+    if count is None:
+        yield from map(draw, itertools.count())
+    drawn = [draw(number) for number in range(count)]
+    while True:
+        yield dice.choice(drawn)
+
+
+def write_set(folder, count, history=1, seed=1, pictures_max=None):
     """rooms.json and its pictures; returns the file and the answers in their order."""
     dice = random.Random(seed)
     (folder / "rooms").mkdir(parents=True, exist_ok=True)
+    seen = drawn_rooms(folder, dice, pictures_max)
     conversations, answers = [], []
-    for number in range(count):
+    for _ in range(count):
         pictures = []
-        for frame in range(history + 1):
-            doors = dice.sample(list(COLOURS), 4)
-            name = f"rooms/{number:04}-{frame}.png"
-            (folder / name).write_bytes(png(room(doors, dice.randrange(90, 130))))
+        for _ in range(history + 1):
+            name, doors = next(seen)
             pictures.append(name)
         wanted = dice.randrange(4)
         answers.append(WAYS[wanted])
@@ -92,6 +110,6 @@ def write_tokenizer(path):
 
 
 if __name__ == "__main__":
-    import pathlib
-    write_set(pathlib.Path(sys.argv[1]), int(sys.argv[2]))
-    write_tokenizer(pathlib.Path(sys.argv[1]) / "tokenizer.json")
+    out, counts = pathlib.Path(sys.argv[1]), map(int, sys.argv[2:])
+    write_set(out, next(counts), pictures_max=next(counts, None))
+    write_tokenizer(out / "tokenizer.json")
