@@ -105,9 +105,9 @@ class Manifests(unittest.TestCase):
         shown = ROOT / "manifests/examples/navigation"
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([sys.executable, ROOT / "tests/trainer/qwen/rooms.py", folder, "600", "96"], check=True)
-            for name in ("rooms.json", "tokenizer.json"):
+            for name in ("set/rooms.json", "tokenizer.json"):
                 self.assertEqual((shown / name).read_text(), pathlib.Path(folder, name).read_text(), name)
-            self.assertEqual(*(sorted(path.name for path in (parent / "rooms").iterdir()) for parent in (shown, pathlib.Path(folder))))
+            self.assertEqual(*(sorted(path.name for path in (parent / "set/rooms").iterdir()) for parent in (shown, pathlib.Path(folder))))
         self.assertLess(sum(path.stat().st_size for path in shown.rglob("*") if path.is_file()), 300_000)
 
     def test_the_flags_of_the_large_robot_job_train_a_small_policy(self):

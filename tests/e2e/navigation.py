@@ -34,7 +34,7 @@ def manifest(folder):
     container["volumeMounts"][0]["mountPath"] = INSIDE
     container["args"] = [f"--model={NAME}", f"--tokenizer={INSIDE}/tokenizer.json", f"--out={INSIDE}/out", "--held-out=0.1", "--zero=3",
                          f"--steps={STEPS}", "--eval-every=100", "--save-every=50", "--resume", "--log-every=1"]
-    next(each for each in container["env"] if each["name"] == "DATA_ROOT")["value"] = INSIDE
+    next(each for each in container["env"] if each["name"] == "DATA_ROOT")["value"] = f"{INSIDE}/set"
     return job
 
 
@@ -50,8 +50,8 @@ def right_answers(out):
 def generated(folder):
     """Of rooms that are in no set: how many answers of `trainer generate` are right."""
     draw(folder / "others", ASKED)
-    conversations = json.loads((folder / "others/rooms.json").read_text())
-    asked = folder / "others/asked.jsonl"
+    conversations = json.loads((folder / "others/set/rooms.json").read_text())
+    asked = folder / "others/set/asked.jsonl"
     asked.write_text("".join(json.dumps(each | {"conversations": each["conversations"][:1]}) + "\n" for each in conversations))
     said = world.run(BUILD / "trainer/trainer", "generate", "--from", folder / "out", "--conversation", asked).splitlines()
     answers = [json.loads(line)["answer"].strip() for line in said]

@@ -1,7 +1,7 @@
 """Rooms with doors of four colours as PNG pictures, and what a guide says in them, as a set of conversations: the instruction names a colour, older
 pictures show the doors as they were, and the answer is the way to go now. Also a tokenizer of bytes for a nano Qwen2.5-VL.
 
-    rooms.py FOLDER CONVERSATIONS [PICTURES]     with PICTURES, conversations share so many"""
+    rooms.py FOLDER CONVERSATIONS [PICTURES]     FOLDER/set and FOLDER/tokenizer.json; with PICTURES, conversations share so many"""
 import itertools
 import json
 import pathlib
@@ -111,5 +111,5 @@ def write_tokenizer(path):
 
 if __name__ == "__main__":
     out, counts = pathlib.Path(sys.argv[1]), map(int, sys.argv[2:])
-    write_set(out, next(counts), pictures_max=next(counts, None))
+    write_set(out / "set", next(counts), pictures_max=next(counts, None))
     write_tokenizer(out / "tokenizer.json")
