@@ -44,7 +44,7 @@ STAGES = [
     Stage("check", "format, lint, clang-tidy", "tools/check/all", ("configure",), "script", cold_seconds=1800),
     Stage("unit", "unit, golden, command line and trainer tests",
           ctest("dev", f"--label-exclude 'simulation|apiserver' {WAITING}"),
-          ("build",), "ctest", warm_seconds=1080),
+          ("build",), "ctest", warm_seconds=1500),
     Stage("simulation", "a million steps of the operator in simulated worlds, and planted bugs",
           ctest("dev", "--label-regex simulation --verbose"), ("build",), "ctest", warm_seconds=180),
     Stage("asan", "contract and operator under ASan and UBSan",

@@ -163,7 +163,7 @@ def main():
         killed, began_again = kill_at_random(prepare, options.kills, seconds, dice)
         prepare.run()
         kept = re.search(r"kept from before: [\d.]+ MB|was done already", prepare.log.read_text())
-        print(f"killed {killed} times, began again {began_again} times; at the end {kept.group(0)}")
+        print(f"killed {killed} times, began again {began_again} times; at the end {kept.group(0) if kept else 'nothing was kept'}")
         assert killed == options.kills, "hardly a run lived long enough to be killed"
         changed = differences(expected, prepare.output)
         assert not changed, f"the killed run left other bytes: {changed}"

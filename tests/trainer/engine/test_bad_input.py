@@ -104,7 +104,7 @@ class BadInput(EngineTest):
             78,
             "BadConfig",
             '--model: is "gpt5"; it must be one of gpt2-nano, gpt2-tiny, gpt2-tiny-zh, gpt2-small, gpt2-medium, gpt2-large, gpt2-xl, '
-            "pi0, pi05, pi0-dummy, pi05-dummy, pi0-nano, pi05-nano, taehv-nano, taehv-nano-super, taehv, taew2_1, taecvx, taeos1_3, taehv1_5, taehv1_5_super, taeh3, taew2_2, taew2_2_super, taeltx, taeltx_2, taeltx2_3, "
+            "pi0, pi05, pi0-dummy, pi05-dummy, pi0-nano, pi05-nano, qwen-vggt-nano, qwen2.5-vl-3b, qwen2.5-vl-7b, taehv-nano, taehv-nano-super, taehv, taew2_1, taecvx, taeos1_3, taehv1_5, taehv1_5_super, taeh3, taew2_2, taew2_2_super, taeltx, taeltx_2, taeltx2_3, "
             "taeltx2_3_wide",
             "--model",
             "gpt5",

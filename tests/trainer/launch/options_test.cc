@@ -121,10 +121,10 @@ TEST(Options, wrong_ones_are_named) {
   EXPECT_EQ(error_of({"check", "--data", ""}), "--data: is empty; it must be a path");
   EXPECT_EQ(error_of({}),
             "trainer: no command; it must be launch, env, check, prepare, export, train, sample, "
-            "plan, encode, decode, act or reconstruct");
+            "plan, encode, decode, act, generate or reconstruct");
   EXPECT_EQ(error_of({"lunch"}),
             "trainer: \"lunch\" is not a command; it must be launch, env, check, prepare, export, "
-            "train, sample, plan, encode, decode, act or reconstruct");
+            "train, sample, plan, encode, decode, act, generate or reconstruct");
   EXPECT_EQ(error_of({"launch"}),
             "trainer launch: no command; give one after --, as in trainer launch -- python3 "
             "train.py");
