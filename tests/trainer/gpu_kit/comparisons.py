@@ -26,6 +26,10 @@ def pi0_flags(kit, steps):
     return ["--model", "pi0-nano", "--data", kit.number_of_samples(), "--steps", steps, "--batch-size", 8]
 
 
+def qwen_flags(kit, steps):
+    return ["--model", "qwen-vggt-nano", "--data", kit.scenes(), "--steps", steps, "--batch-size", 8]
+
+
 @dataclasses.dataclass(frozen=True)
 class Case:
     """How the kit trains a workload."""
@@ -35,9 +39,9 @@ class Case:
     program: str = "trainer"
 
 
-# A pi0 on samples that its program makes up: robots' data take Arrow's libraries, which the kit does not have.
+# Two on samples that their programs make up: robots' data take Arrow's libraries and conversations those of pictures, which the kit does not have.
 CASES = (Case("gpt2", gpt2_flags), Case("taehv", taehv_flags, ("--repeatable-convolutions",)),
-         Case("pi0", pi0_flags, program="pi0_colours/trainer"))
+         Case("pi0", pi0_flags, program="pi0_colours/trainer"), Case("qwen_vggt", qwen_flags, program="qwen_scenes/trainer"))
 
 
 def workloads(kit):

@@ -128,6 +128,12 @@ class Kit:
         path.write_text("4096")
         return path
 
+    def scenes(self):
+        """A file that says which rooms a Qwen2.5-VL sees."""
+        path = self.out / "scenes.json"
+        path.write_text(json.dumps({"count": 4096, "task": "rooms"}))
+        return path
+
     def pictures(self, size=Pictures()):
         """A folder of PPM pictures, which are read without FFmpeg's libraries: a bright square that moves over a slope."""
         folder = self.out / f"pictures-{size.frames}x{size.width}x{size.height}"
