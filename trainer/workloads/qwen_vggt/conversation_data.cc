@@ -6,6 +6,7 @@
 
 #include "trainer/data/conversation/conversation_index.h"
 #include "trainer/values/counter_random.h"
+#include "trainer/values/share.h"
 #include "trainer/workloads/qwen_vggt/conversation_samples.h"
 #include "trainer/workloads/qwen_vggt/conversation_tensors.h"
 
@@ -32,17 +33,6 @@ constexpr Flag kFlags[] = {
     {.name = "--bad-data-max",
      .help = "share of the conversations that may be damaged, or lack files: 1% or 0.01 (1%)"},
 };
-
-/// "1%" or "0.01".
-std::optional<double> share_from(std::string text) {
-  const bool is_percent = !text.empty() && text.back() == '%';
-  if (is_percent) text.pop_back();
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end) / (is_percent ? 100 : 1);
-  const bool is_whole = !text.empty() && *end == '\0' && std::isdigit(text.front()) != 0;
-  if (!is_whole || !(value >= 0 && value <= 1)) return std::nullopt;
-  return value;
-}
 
 Error wrong(std::string subject, std::string what) {
   return {.code = Code::invalid, .message = std::move(what), .subject = std::move(subject)};

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "trainer/values/byte_size.h"
+#include "trainer/values/share.h"
 #include "trainer/workload/made_up_samples.h"
 #include "trainer/workloads/taehv/codec_commands.h"
 #include "trainer/workloads/taehv/taehv_weights.h"
@@ -44,17 +45,6 @@ constexpr Flag kFlags[] = {
 std::optional<std::string> video_decoder_named(const std::string& text) {
   constexpr std::array<std::string_view, 4> kDecoders{"cpu", "cuda", "vaapi", "auto"};
   return std::ranges::find(kDecoders, text) == kDecoders.end() ? std::nullopt : std::optional(text);
-}
-
-/// "1%" or "0.01".
-std::optional<double> share_from(std::string text) {
-  const bool is_percent = !text.empty() && text.back() == '%';
-  if (is_percent) text.pop_back();
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end) / (is_percent ? 100 : 1);
-  const bool is_whole = !text.empty() && *end == '\0' && std::isdigit(text.front()) != 0;
-  if (!is_whole || !(value >= 0 && value <= 1)) return std::nullopt;
-  return value;
 }
 
 std::string left_out_text(const std::vector<Error>& left_out) {
