@@ -121,6 +121,7 @@ class Calls(InCheckout):
         ("cli/run.cc", "// sleep(1) is what we don't do", []),
         ("cli/run.cc", "usleep(1);  // lint-ok(sleep): the child is stopped", []),
         ("cli/run.cc", "usleep(1);  // lint-ok(sleep):", ["sleep"]),
+        ("cli/run.cc", "std::string text{std::istreambuf_iterator<char>(file), {}};", ["istreambuf_iterator"]),
     ]
 
     def test_each_banned_call_is_found_where_it_is_banned(self):

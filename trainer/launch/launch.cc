@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <string>
 
 #include "contract/names.h"
@@ -125,7 +125,9 @@ int fail_to_start(const Error& error) {
 bool pod_has_foreign_words() {
   if (process_env(names::kEnvTerminationLog)) return false;
   std::ifstream file(names::kTerminationLogDefault);
-  const std::string words{std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream read;
+  read << file.rdbuf();
+  const std::string words = read.str();
   return !words.empty() && !from_termination_message(words);
 }
 

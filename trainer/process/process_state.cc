@@ -1,7 +1,6 @@
 #include "trainer/process/process_state.h"
 
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string>
 
@@ -10,7 +9,9 @@ namespace tj::trainer {
 /// "pid (name) state ppid pgrp ..."; the name may hold spaces, brackets and line ends.
 std::optional<ProcessStat> process_stat(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream read;
+  read << file.rdbuf();  // a process that ends here fails the read: nothing is thrown
+  const std::string text = read.str();
   const auto name_end = text.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   ProcessStat stat;

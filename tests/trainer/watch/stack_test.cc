@@ -52,5 +52,17 @@ TEST(ProcessState, tells_a_stopped_process) {
   EXPECT_EQ(process_state(child), std::nullopt);
 }
 
+/// The file of a process can be opened and then not be read, as the process has gone in between.
+TEST(ProcessState, is_none_for_a_process_that_goes_while_it_is_asked) {
+  for (int trial = 0; trial < 300; ++trial) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(0);
+    std::thread reaper([child] { ::waitpid(child, nullptr, 0); });
+    while (process_state(child)) {
+    }
+    reaper.join();
+  }
+}
+
 }  // namespace
 }  // namespace tj::trainer

@@ -144,10 +144,9 @@ VideoIndexEntry entry_of(const ordered_json& json) {
 /// line that is too long one byte more than may be.
 bool next_line(std::istream& from, std::string& line) {
   line.clear();
-  auto& buffer = *from.rdbuf();
-  for (int byte = buffer.sbumpc(); byte != std::char_traits<char>::eof(); byte = buffer.sbumpc()) {
+  for (char byte = 0; from.get(byte);) {
     if (byte == '\n') return true;
-    if (line.size() <= kLineBytesMax) line.push_back(static_cast<char>(byte));
+    if (line.size() <= kLineBytesMax) line.push_back(byte);
   }
   return false;
 }
