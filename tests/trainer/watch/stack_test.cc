@@ -58,8 +58,7 @@ TEST(ProcessState, is_none_for_a_process_that_goes_while_it_is_asked) {
     const pid_t child = ::fork();
     if (child == 0) ::_exit(0);
     std::thread reaper([child] { ::waitpid(child, nullptr, 0); });
-    while (process_state(child)) {
-    }
+    while (process_state(child)) {}
     reaper.join();
   }
 }
