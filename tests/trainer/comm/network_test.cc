@@ -12,26 +12,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <sstream>
 
 #include "tests/temporary_folder.h"
 #include "tests/trainer/golden_cases.h"
+#include "tests/trainer/variables.h"
 #include "trainer/network/network_facts.h"
 
 namespace tj::trainer {
 namespace {
-
-using Variables = std::map<std::string, std::string, std::less<>>;
-
-/// The user's variables by name.
-EnvLookup lookup_in(const Variables& variables) {
-  return [&variables](std::string_view name) -> std::optional<std::string> {
-    const auto found = variables.find(name);
-    if (found == variables.end()) return std::nullopt;
-    return found->second;
-  };
-}
 
 struct Case {
   TemporaryFolder folder;

@@ -13,14 +13,13 @@
 #include <sstream>
 
 #include "tests/trainer/golden_cases.h"
+#include "tests/trainer/variables.h"
 #include "trainer/launch/explain.h"
 #include "trainer/launch/options.h"
 #include "trainer/launch/process_identity.h"
 
 namespace tj::trainer {
 namespace {
-
-using Variables = std::map<std::string, std::string, std::less<>>;
 
 struct Case {
   Variables variables;
@@ -43,14 +42,6 @@ void read_line(const std::string& line, Case& c) {
     if (kind != "host") continue;
     (name == "gpus" ? c.host.gpus : c.host.cores) = std::stoi(word.substr(equals + 1));
   }
-}
-
-EnvLookup lookup_in(const Variables& variables) {
-  return [&variables](std::string_view name) -> std::optional<std::string> {
-    const auto found = variables.find(name);
-    if (found == variables.end()) return std::nullopt;
-    return found->second;
-  };
 }
 
 std::string describe(const ProcessEnv& env) {

@@ -2,25 +2,19 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
+#include "tests/trainer/variables.h"
 
 namespace tj::trainer {
 namespace {
 
-using Variables = std::map<std::string, std::string, std::less<>>;
 using Source = NprocChoice::Source;
 
 const Variables kSecondOfTwo = {
     {"WORLD_SIZE", "2"}, {"RANK", "1"}, {"MASTER_ADDR", "job-0.job"}, {"MASTER_PORT", "29500"}};
 
 Result<LaunchPlan> plan(const Variables& variables, WorkerHost host, NprocChoice nproc = {}) {
-  const EnvLookup lookup = [&](std::string_view name) -> std::optional<std::string> {
-    const auto found = variables.find(name);
-    if (found == variables.end()) return std::nullopt;
-    return found->second;
-  };
   if (host.free_port == 0) host.free_port = 29999;
-  return plan_launch(lookup, {.nproc = nproc}, host);
+  return plan_launch(lookup_in(variables), {.nproc = nproc}, host);
 }
 
 Variables with(Variables variables, const std::string& name, const std::string& value) {

@@ -2,20 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
+#include "tests/trainer/variables.h"
 
 namespace tj::trainer {
 namespace {
-
-using Variables = std::map<std::string, std::string, std::less<>>;
-
-EnvLookup lookup_in(const Variables& variables) {
-  return [&variables](std::string_view name) -> std::optional<std::string> {
-    const auto found = variables.find(name);
-    if (found == variables.end()) return std::nullopt;
-    return found->second;
-  };
-}
 
 Result<ProcessEnv> read(const Variables& variables) {
   return process_env_from(lookup_in(variables), {.name = "this-host"});
