@@ -169,14 +169,6 @@ class ConversationOpener {
   std::map<std::string, std::string> files_;
 };
 
-Failure failure_of(const Error& error) {
-  if (error.subject.starts_with("--") && !error.subject.starts_with("--data ") &&
-      !error.subject.starts_with("--eval-data"))
-    return bad_config(error);
-  const bool is_known = error.code == Code::invalid || error.code == Code::not_found;
-  return is_known ? bad_data(error) : bad_data(BadDataError(error));
-}
-
 /// As large as samples get, of words and pixels by chance.
 class MadeUpConversations final : public SampleSource {
  public:
@@ -295,7 +287,7 @@ OpenedConversations open_conversations(const DataPaths& data,
   });
   ConversationOpener opener(data, shape, options);
   auto source = opener.open(data.is_eval && is_of_training && options.held_out_share > 0);
-  if (!source) return {.source = {}, .failure = failure_of(source.error())};
+  if (!source) return {.source = {}, .failure = data_failure(source.error())};
   return {.source = std::move(*source),
           .failure = {},
           .settings = opener.take_settings(),
