@@ -10,7 +10,6 @@ namespace tj {
 namespace {
 using nlohmann::json;
 constexpr int kSignalMax = 64;
-constexpr std::size_t kPathBytesMax = 1024;
 constexpr std::size_t kReasonBytesMax = 256;  // a word; only what others write is longer
 
 json to_json(const Outcome& outcome) {
@@ -59,7 +58,7 @@ std::string to_termination_message(const Outcome& outcome) {
   if (text.size() <= kTerminationMessageBytesMax) return text;
   Outcome cut = outcome;
   cut.reason = utf8_prefix(cut.reason, kReasonBytesMax);
-  if (cut.last_checkpoint && cut.last_checkpoint->path.size() > kPathBytesMax)
+  if (cut.last_checkpoint && cut.last_checkpoint->path.size() > kCheckpointPathBytesMax)
     cut.last_checkpoint->path.clear();
   text = dump(cut);
   // JSON escaping may make six bytes of one, so cut until it fits; each round removes at least one

@@ -1,6 +1,7 @@
 // How a run is doing: the document that rank 0 serves at /progress and the operator polls into
 // status.progress. The trainer writes it, the operator reads it; any other program may serve it.
 #pragma once
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,9 @@
 #include "contract/result.h"
 
 namespace tj {
+
+/// The trainer leaves a longer path out of its last words, the operator out of the status.
+inline constexpr std::size_t kCheckpointPathBytesMax = 1024;
 
 struct SavedStep {
   long long step = 0;

@@ -23,6 +23,16 @@ Seen failed_with(const Evidence& evidence, const char* reason) {
   return {{job_text(evidence), status.message, status.completion_time}};
 }
 
+/// The status says the failure and why it was the last: the failure has a finding of its own.
+Seen exhausted(const Evidence& evidence) {
+  auto seen = failed_with(evidence, reason::kRestartsExhausted);
+  const auto& failure = evidence.job.status.first_failure;
+  if (seen.empty() || !failure) return seen;
+  const auto told = describe_first_failure(*failure) + "; ";
+  if (seen.front().what.starts_with(told)) seen.front().what.erase(0, told.size());
+  return seen;
+}
+
 /// The first failure has ended the job, and no budget was left or wanted.
 Seen not_retried(const Evidence& evidence) {
   const JobStatus& status = evidence.job.status;
@@ -102,7 +112,7 @@ Rules run_rules() {
       {"RestartsExhausted", Stage::verdict,
        "mend the cause above, or raise runPolicy.maxRestarts; then delete the job and submit it "
        "again: a trainer with --resume goes on from its last checkpoint",
-       [](const Evidence& evidence) { return failed_with(evidence, reason::kRestartsExhausted); }},
+       exhausted},
       {"DeadlineExceeded", Stage::verdict,
        "raise runPolicy.activeDeadlineSeconds; a run that resumes goes on from its last checkpoint",
        [](const Evidence& evidence) { return failed_with(evidence, reason::kDeadlineExceeded); }},

@@ -54,14 +54,12 @@ std::optional<Outcome> last_words(const Gang& gang, int attempt) {
   return outcome && outcome->attempt == attempt ? std::optional(*outcome) : std::nullopt;
 }
 
-std::optional<JobProgress> latest_progress(const Observed& observed, const Gang& gang) {
-  const JobStatus& status = observed.job.status;
+/// Of what the status has, what rank 0 serves and, if they are later, its last words.
+std::optional<JobProgress> latest_progress(const JobStatus& status, const Progress* document,
+                                           const std::optional<Outcome>& words) {
   const bool is_known = status.progress && status.progress->attempt == status.attempt;
   std::optional<JobProgress> latest = is_known ? status.progress : std::nullopt;
-  if (const Progress* document = document_of(observed, gang)) {
-    latest = from_document(*document, status.attempt);
-  }
-  const auto words = last_words(gang, status.attempt);
+  if (document != nullptr) latest = from_document(*document, status.attempt);
   if (words && words->step && (!latest || *words->step > latest->step)) {
     if (!latest) latest = JobProgress{.attempt = status.attempt};
     latest->step = *words->step;
@@ -70,10 +68,9 @@ std::optional<JobProgress> latest_progress(const Observed& observed, const Gang&
   return latest;
 }
 
-std::optional<LastCheckpoint> latest_checkpoint(const Observed& observed, const Gang& gang) {
+std::optional<LastCheckpoint> latest_checkpoint(const Observed& observed, const Progress* document,
+                                                const std::optional<Outcome>& words) {
   const auto& known = observed.job.status.last_checkpoint;
-  const Progress* document = document_of(observed, gang);
-  const auto words = last_words(gang, observed.job.status.attempt);
   std::optional<SavedStep> told = document != nullptr ? document->last_checkpoint : std::nullopt;
   if (words && words->last_checkpoint) told = words->last_checkpoint;
   if (!told) return known;
@@ -142,9 +139,11 @@ FirstFailure stalled_by_its_own_report(const Observed& observed, const Gang& gan
 
 std::optional<TimePoint> take_progress(JobStatus& status, const Observed& observed,
                                        const Gang& gang, bool at_once) {
-  auto latest = latest_progress(observed, gang);
-  const auto checkpoint = latest_checkpoint(observed, gang);
   const JobStatus& before = observed.job.status;
+  const Progress* document = document_of(observed, gang);
+  const auto words = last_words(gang, before.attempt);
+  auto latest = latest_progress(before, document, words);
+  const auto checkpoint = latest_checkpoint(observed, document, words);
   if (!latest) return std::nullopt;
   const bool is_news =
       !is_same_place(latest, before.progress) || checkpoint != before.last_checkpoint;

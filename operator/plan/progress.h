@@ -9,9 +9,8 @@
 
 namespace tj {
 
-/// Longer texts of a document are left out of the status.
+/// A longer phase of a document is left out of the status.
 inline constexpr std::size_t kProgressPhaseBytesMax = 32;
-inline constexpr std::size_t kCheckpointPathBytesMax = 1'024;
 
 /// Puts what was last read of this attempt into `status`, if it is news: a step, a phase, a
 /// checkpoint. Rates alone are not. Returns when it may be written, if that is not now: there is a

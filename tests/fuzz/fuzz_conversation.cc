@@ -19,6 +19,9 @@ std::size_t marks_in(const Conversation& conversation) {
 }
 
 void try_one(const std::string& text) {
+  if (const auto open = open_conversation_from(text))
+    TJ_CHECK(marks_in(*open) == open->shown.size() && open->turns.back().speaker == Speaker::user,
+             "a file for each mark, and the user asks");
   auto conversation = conversation_from(text);
   if (!conversation) return;
   TJ_CHECK(marks_in(*conversation) == conversation->shown.size(), "a file for each mark");

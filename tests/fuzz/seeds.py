@@ -213,7 +213,7 @@ CONVERSATION = {"images": ["a.png", "b.jpg", "c.webp"], "video": "d.mp4", "messa
     {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "and now?"}]}, {"from": "gpt", "value": "right"}]}
 INDEX_OF_CONVERSATIONS = [
     {"format": "trainer conversations 1", "digest": "00ff", "count": 70, "data_root": "/data", "tokenizer": "", "decoded": 1},
-    {"part": 1, "turns": 4, "pictures": 2, "videos": 0, "text_bytes": 90, "text_tokens": 0, "text_tokens_max": 0, "pictures_max": 2,
+    {"part": 1, "turns": 4, "pictures": 2, "videos": 0, "video_frames": 0, "text_bytes": 90, "text_tokens": 0, "text_tokens_max": 0, "pictures_max": 2,
      "sizes": [["640 x 480", 2]], "broken": [[65, "is no JSON"]]}]
 DENIAL = {"kind": "Status", "code": 403, "message": "exceeded quota", "details": {"retryAfterSeconds": 3}}
 

@@ -77,6 +77,7 @@ int answer_samples(const char* const* arguments) {
   options.history_pictures_max = order.value("history", 8);
   options.bad_share_max = 0;
   options.picture_plugin = order.at("plugin").get<std::string>();
+  options.video_plugin = order.value("video_plugin", "");
   const auto opened =
       open_conversations({.flag = "--data", .paths = {order.at("data").get<std::string>()}}, {},
                          shape_of(order), options);

@@ -7,6 +7,8 @@ import random
 import re
 import struct
 import subprocess
+import sys
+import types
 import zlib
 
 import torch
@@ -18,13 +20,19 @@ import qwen_tests
 import tokenizer_tests
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/trainer/taehv")]
+import videos  # noqa: E402
+from support import ffmpeg  # noqa: E402
+
 PROBE = ROOT / "build/dev/tests/interop/conversation_probe"
 PLUGIN = ROOT / "build/dev/trainer/libtrainer_picture.so"
+VIDEO_PLUGIN = ROOT / "build/dev/trainer/libtrainer_video.so"
 SECONDS_MAX = 240
 VOCABULARY = 1200
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>"]
 CUT = ["<tool_call>", "</tool_call>", "<|fim_prefix|>"]  # Qwen's own are not special either
 TOKENS, POSITIONS, LABELS, PATCHES, GRIDS, FRAMES, HASHES = range(7)
+LENGTH_MAX = 128_000  # of a conversation: what transformers takes a video's share of
 NEAR_SHARE_MIN, NEAR_MAX = 0.99, 1
 PIXELS_MAX = 576 * 784
 
@@ -157,13 +165,14 @@ def expected_tokens(tokenizer, turns, grids):
         turns = [["system", "You are a helpful assistant."], *turns]
     for role, text in turns:
         own, pending = [number("<|im_start|>")], role + "\n"
-        for at, part in enumerate(text.split("<image>") if role == "user" else [text]):
-            if at:
-                own += encode(pending) + [number("<|vision_start|>")]
-                _, rows, columns, _ = next(grids)
-                own += [number("<|image_pad|>")] * (rows * columns // 4) + [number("<|vision_end|>")]
-                pending = ""
-            pending += part
+        for part in re.split("(<image>|<video>)", text) if role == "user" else [text]:
+            if part not in ("<image>", "<video>"):
+                pending += part
+                continue
+            own += encode(pending) + [number("<|vision_start|>")]
+            frames, rows, columns, _ = next(grids)
+            own += [number(f"<|{part[1:-1]}_pad|>")] * (frames * rows * columns // 4) + [number("<|vision_end|>")]
+            pending = ""
         own += encode(pending) + [number("<|im_end|>")] + encode("\n")
         ids += own
         labels += [-100] * 3 + own[3:] if role == "assistant" else [-100] * len(own)
@@ -202,3 +211,69 @@ def test_conversations_have_the_tokens_labels_and_pixels_of_the_reference(folder
             near, values, furthest = near + int((apart <= NEAR_MAX).sum()), values + apart.numel(), max(furthest, int(apart.max()))
     assert near >= NEAR_SHARE_MIN * values, f"{near} of {values} pixels are near, the furthest {furthest} apart"
     print(f"      {len(cases)} conversations, {values} pixels: {100 * near / values:.3f} % within 1, none more than {furthest} apart")
+
+
+def clips_of(folder):
+    """Videos of some sizes, lengths and rates: (file, frames, rate, height, width). Their times run no further than their sides, behind which
+    transformers 5.23 goes on."""
+    clips = [("a.mp4", 24, 8, 64, 96), ("b.mkv", 40, 10, 120, 200), ("c.mkv", 7, 2, 90, 60), ("d.mp4", 150, 30, 180, 320), ("e.mp4", 5, 10, 48, 48),
+             ("f.mkv", 24, 10, 900, 1300)]
+    for name, frames, rate, height, width in clips:
+        videos.make(folder / name, "testsrc2", frames, f"{width}x{height}", rate)
+    return clips
+
+
+def expected_video(folder, clip):
+    """uint8 patches, grid and seconds of a row of patches: transformers' own steps on frames that FFmpeg's program decodes, and qwen_vl_utils'
+    choice of them."""
+    name, total, rate, height, width = clip
+    rule = types.SimpleNamespace(num_frames=None, fps=None, temporal_patch_size=2, min_frames=4, max_frames=32, max_video_tokens=LENGTH_MAX)
+    sampled = qwen_tests.source_of(qwen_tests.VIDEO_PROCESSOR, "sample_frames")
+    count = len(sampled(rule, types.SimpleNamespace(total_num_frames=total, fps=rate), fps=2))
+    numbers = torch.linspace(0, total - 1, count).round().long()
+    pixels = torch.frombuffer(bytearray(ffmpeg.pixels(folder / name)), dtype=torch.uint8).view(total, height, width, 3)
+    frames = pixels[numbers].permute(0, 3, 1, 2)
+    least, most = 128 * 784, 768 * 784
+    most = max(min(most, int(LENGTH_MAX * 784 * 0.9) * 2 // count), int(least * 1.05))
+    size = qwen_tests.source_of(qwen_tests.VIDEO_PROCESSOR, "smart_resize")(height, width, 28, least, most)
+    fit = torch.nn.functional.interpolate(frames.float(), size=size, mode="bicubic", antialias=True).round().clamp(0, 255)
+    patches, *grid = qwen_tests.source_of(qwen_tests.VIDEO_PROCESSOR, "patchify")(None, fit[None], 14, 2, 2)
+    return patches[0], [*grid, 1], 2 / (count / total * rate)
+
+
+def test_videos_have_the_tokens_positions_and_pixels_of_the_reference(folder):
+    tokenizer, file = qwen_like(folder)
+    smart_resize = qwen_tests.source_of(qwen_tests.PROCESSOR, "smart_resize")
+    still = photo(random.Random(8), 90, 120)
+    (folder / "still.png").write_bytes(png(still))
+    clips = clips_of(folder)
+    texts = ["<video>\nwhat?", "see <image> and <video>, then?", "<video><image>?"]
+    rows = [{"video": clip[0], "image": ["still.png"] * texts[at % 3].count("<image>"),
+             "conversations": [{"from": "human", "value": texts[at % 3]}, {"from": "gpt", "value": "left"}]} for at, clip in enumerate(clips)]
+    (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ids = [tokenizer.token_to_id(token) for token in SPECIAL[1:]]
+    order = {"tokenizer": str(file), "data": str(folder / "data.jsonl"), "plugin": str(PLUGIN), "video_plugin": str(VIDEO_PLUGIN),
+             "tokens_max": LENGTH_MAX, "ids": ids}
+    (folder / "order.json").write_text(json.dumps(order))
+    probe("samples", folder / "order.json", folder / "answer.json")
+    picture, picture_grid = expected_patches(still, smart_resize)
+    model, near, values = qwen_tests.random_model(True), 0, 0
+    for at, (clip, found) in enumerate(zip(clips, json.loads((folder / "answer.json").read_text()), strict=True)):
+        text, tensors = texts[at % 3], [tensor_of(tensor) for tensor in found["tensors"]]
+        patches, grid, seconds = expected_video(folder, clip)
+        shown = [(picture, picture_grid) if mark == "<image>" else (patches, grid) for mark in re.findall("<image>|<video>", text)]
+        grids = [each for _, each in shown]
+        assert tensors[GRIDS][0].tolist() == grids, (clip, tensors[GRIDS], grids)
+        wanted, labels = expected_tokens(tokenizer, [["user", text], ["assistant", "left"]], grids)
+        assert tensors[TOKENS][0].tolist() == wanted and tensors[LABELS][0].tolist() == labels, clip
+        tokens = torch.tensor([wanted])
+        inputs = {"input_ids": tokens, "attention_mask": torch.ones_like(tokens), "second_per_grid_ts": torch.tensor([seconds]),
+                  "mm_token_type_ids": (tokens == ids[4]).int() + 2 * (tokens == ids[5]).int(), "video_grid_thw": torch.tensor([grid[:3]])}
+        if "<image>" in text:
+            inputs["image_grid_thw"] = torch.tensor([picture_grid[:3]])
+        positions = qwen_tests.positions_of(model, inputs)[:, 0]
+        assert torch.equal(tensors[POSITIONS][0].long(), positions), clip
+        apart = (tensors[PATCHES][0] - torch.cat([each for each, _ in shown])).abs()
+        near, values = near + int((apart <= NEAR_MAX).sum()), values + apart.numel()
+    assert near >= NEAR_SHARE_MIN * values, f"{near} of {values} pixels are near"
+    print(f"      {len(clips)} videos, {values} pixels: {100 * near / values:.3f} % within 1")

@@ -252,7 +252,7 @@ def source_of(path, name):
     """A function out of a file of transformers that can't be imported here, as it needs Pillow."""
     found = next(node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef) and node.name == name)
     found.decorator_list = []
-    place = {"math": math, "np": __import__("numpy")}
+    place = {"math": math, "np": __import__("numpy"), "torch": torch}
     for argument in found.args.args:
         argument.annotation = None
     found.returns = None
@@ -261,6 +261,7 @@ def source_of(path, name):
 
 
 PROCESSOR = pathlib.Path(inspect.getfile(transformers)).parent / "models/qwen2_vl/image_processing_pil_qwen2_vl.py"
+VIDEO_PROCESSOR = PROCESSOR.parent / "video_processing_qwen2_vl.py"
 
 
 def sizes_cases():

@@ -14,9 +14,9 @@ from transformers import GPT2LMHeadModel
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path += [str(HERE.parent), str(HERE.parent / "interop")]
 import pi0_model  # noqa: E402
+from support import robot_arm  # noqa: E402
 from support.places import BUILD  # noqa: E402
 
-PYTHON = pathlib.Path(sys.executable).parent.parent  # of tools/lerobot
 TRAINER = BUILD / "trainer/trainer"
 SECONDS_MAX = 120
 GPT2 = ("--layers", 2, "--width", 32, "--heads", 2, "--seq-len", 16, "--batch-size", 8, "--lr", 1e-2, "--warmup-steps", 0)
@@ -70,9 +70,7 @@ class Adapters(unittest.TestCase):
 
     def tune_a_pi0(self):
         """As tune(), of a pi0 on episodes of an arm."""
-        subprocess.run([sys.executable, HERE.parent / "arm/record.py", self.folder / "arm", "2"], check=True, timeout=SECONDS_MAX,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                       env=dict(os.environ, LD_LIBRARY_PATH=str(PYTHON / "stubs"), HF_HOME=str(self.folder / "hf")))
+        robot_arm.record(sys.executable, self.folder / "arm", 2)
         train = ("train", "--model", "pi0-nano", "--data", "arm/set", "--tokenizer", "arm/tokenizer.model", "--cameras", "top,wrist",
                  "--batch-size", 4, "--lr", 1e-2, "--warmup-steps", 0, "--threads", 1)
         self.run_trainer(*train, "--steps", 1, "--out", "first")

@@ -31,11 +31,11 @@ def said(command, env, seconds_max):
     return done.stdout
 
 
-def record(interpreter, out, episodes):
-    """`out`/set, a data set of LeRobot's, and `out`/tokenizer.model for its prompts."""
+def record(interpreter, out, episodes, with_frames=False):
+    """`out`/set, a data set of LeRobot's, and `out`/tokenizer.model for its prompts; `out`/frames.npz, too, if it is wanted."""
     stubs = pathlib.Path(interpreter).parent.parent / "stubs"  # of NVIDIA's libraries, which torchcodec asks for
     with tempfile.TemporaryDirectory(prefix="tj-hub-") as hub:
-        said([interpreter, FOLDER / "record.py", out, episodes],
+        said([interpreter, FOLDER / "record.py", out, episodes, *(["frames"] if with_frames else [])],
              {"LD_LIBRARY_PATH": str(stubs), "HF_HOME": hub, "HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}, RECORD_SECONDS_MAX)
     for path in pathlib.Path(out).rglob("*"):  # LeRobot leaves its videos to its own user
         path.chmod(0o755 if path.is_dir() else 0o644)

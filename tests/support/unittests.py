@@ -2,7 +2,10 @@
 import sys
 import unittest
 
-REASON_CHARS_MAX = 300
+from support.places import ROOT
+
+sys.path.append(str(ROOT / "tools/test"))
+from reasons import in_one_line  # noqa: E402
 
 
 def reason(trace):
@@ -10,7 +13,7 @@ def reason(trace):
     lines = [line for line in trace.splitlines() if line.strip()]
     raised = [number for number, line in enumerate(lines) if line.startswith('  File "')]
     said = [line.strip() for line in lines[raised[-1] + 1:] if line[:1] != " "] if raised else lines
-    return " ".join(said)[:REASON_CHARS_MAX]
+    return in_one_line(" ".join(said))
 
 
 def tell(suite, verbosity=2):

@@ -3,10 +3,11 @@ import dataclasses
 import re
 import xml.etree.ElementTree as ElementTree
 
+from reasons import REASON_CHARS_MAX, in_one_line
+
 CLOSING_LINE = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\b")
 SKIP_LINE = re.compile(r"^\s*(?:SKIP|skip|skipped):?\s+(.+)$")
 FAIL_LINE = re.compile(r"^\s*(?:FAIL|not ok)\b:?\s*(.+)$")
-REASON_CHARS_MAX = 300
 GTEST_SKIPPED = re.compile(r": Skipped\n(.*?)\n(?:\n|\[)", re.DOTALL)
 GTEST_FAILED = re.compile(r": Failure\n(.*?)\n(?:\n|\[)", re.DOTALL)
 UNITTEST_FAILED = re.compile(r"^(?:FAIL|ERROR): (\S+).*\n-+\nTraceback .*\n(?:[ \t].*\n)+((?:.*\n)*?)\n?(?:={70}|-{70})$", re.MULTILINE)
@@ -62,13 +63,6 @@ def failure_reason(output):
     if told := UNITTEST_FAILED.search(output):
         return f"{told.group(1)}: {in_one_line(told.group(2))}"
     return last_line(output)
-
-
-def in_one_line(text):
-    """Its begin says what was expected, its end what the program's last words were."""
-    line = " ".join(text.split())
-    half = REASON_CHARS_MAX // 2
-    return line if len(line) <= REASON_CHARS_MAX else f"{line[:half]} ... {line[-half:]}"
 
 
 def of_gtest(output, counted):

@@ -6,6 +6,7 @@
 
 #include "trainer/data/conversation/prepare_conversations.h"
 #include "trainer/data/picture/picture.h"
+#include "trainer/data/video/video_files.h"
 #include "trainer/launch/host.h"
 #include "trainer/process/command_words.h"
 #include "trainer/process/progress_line.h"
@@ -27,7 +28,8 @@ void define(CLI::App& app, PrepareConversationsOptions& options) {
       ->type_name("FOLDER");
   app.add_option("--tokenizer", options.tokenizer, "tokenizer.json, to count tokens by (none)")
       ->type_name("PATH");
-  app.add_flag("--decode", options.decodes, "decode every picture, not its head alone");
+  app.add_flag("--decode", options.decodes,
+               "decode every picture and video to its end, not heads alone");
   app.add_option("--threads", options.threads, "one for each usable core")
       ->type_name("N")
       ->check(CLI::Range(1, kPrepareConversationsThreadsMax));
@@ -37,8 +39,8 @@ void define(CLI::App& app, PrepareConversationsOptions& options) {
 
 int run_prepare_conversations(const std::vector<std::string>& arguments) {
   CLI::App app(
-      "Looks through conversations and their pictures once, so that training leaves out what it "
-      "can't use from the start.",
+      "Looks through conversations, their pictures and videos once, so that training leaves out "
+      "what it can't use from the start.",
       "trainer prepare conversations");
   PrepareConversationsOptions options;
   define(app, options);
@@ -49,6 +51,7 @@ int run_prepare_conversations(const std::vector<std::string>& arguments) {
   const ProgressLine line;
   const PrepareConversationsHooks hooks{
       .picture_plugin = default_picture_plugin(),
+      .video_plugin = VideoOpener::default_plugin(),
       .progress = [&line](const auto& progress) { line.show(progress_line(progress)); },
       .stop_signal = stop_signal,
       .progress_interval = line.interval()};

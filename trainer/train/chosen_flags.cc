@@ -179,6 +179,17 @@ Error named_by_variable(Error error, const Flags& origins) {
   return error;
 }
 
+std::optional<Error> missing_flag(const Flags& flags, const std::string& flag,
+                                  std::span<const EnvironmentFlag> known) {
+  const auto variable =
+      std::ranges::find_if(known, [&](const auto& each) { return each.flag == flag; });
+  if (variable == known.end() || flags.contains(flag)) return std::nullopt;
+  return Error{.code = Code::invalid,
+               .message = std::string("is missing: give it, or set ") + variable->variable +
+                          ", which says it in start scripts and is not set here",
+               .subject = flag};
+}
+
 void add_variables(ChosenFlags& chosen, const FlagVariables& variables) {
   for (const auto& known : variables.known)
     if (const auto value = value_of(known, variables); value && !known.is_of_pass)

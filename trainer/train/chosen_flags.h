@@ -2,6 +2,7 @@
 // of the workload's. Reads those files.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,11 @@ struct FlagVariables {
 
 /// Adds to `chosen` what variables say and nobody has said otherwise; not the samples of a pass.
 void add_variables(ChosenFlags& chosen, const FlagVariables& variables);
+
+/// What to say where `flag`, which must be there, isn't, and a variable would have set it. Absent:
+/// it is there, or no variable is known for it.
+std::optional<Error> missing_flag(const Flags& flags, const std::string& flag,
+                                  std::span<const EnvironmentFlag> known);
 
 /// An error about a flag that a variable has set names the variable, too.
 Error named_by_variable(Error error, const Flags& origins);

@@ -387,6 +387,8 @@ struct Configured {
 std::variant<Configured, Failure> configure(const Choice& choice, const ChosenFlags& chosen,
                                             int world_size) {
   const auto& flags = chosen.flags;
+  if (const auto missing = missing_flag(flags, "--data", choice.entry->environment))
+    return bad_config(*missing);
   Configured configured{.workload = choice.entry->make(choice.preset), .plan = {}};
   if (const auto init = flags.find("--init-from"); init != flags.end()) {
     if (const auto read = configured.workload->read_init(init->second); !read)

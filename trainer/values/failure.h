@@ -55,6 +55,16 @@ inline Failure bad_data(const Error& error) {
   return {.exit_code = exit_code::kBadData, .reason = "BadData", .message = describe(error)};
 }
 
+/// Data could not be opened: a flag is to blame (but not one of those that name data), the data, or
+/// the disk, which another attempt may read.
+inline Failure data_failure(const Error& error) {
+  const auto flag = error.subject.substr(0, error.subject.find(' '));
+  const bool names_data = flag == "--data" || flag == "--eval-data";
+  if (flag.starts_with("--") && !names_data) return bad_config(error);
+  const bool is_known = error.code == Code::invalid || error.code == Code::not_found;
+  return is_known ? bad_data(error) : bad_data(BadDataError(error));
+}
+
 /// This process can't write to --out: it is another attempt's (Code::conflict), which stays so, or,
 /// for `reason`, it may go well in another attempt.
 inline Failure out_failure(const Error& error, const std::string& reason,

@@ -12,6 +12,9 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.append(str(ROOT / "tests"))
+from support import robot_arm  # noqa: E402
+
 HERE = pathlib.Path(__file__).resolve().parent
 WORK = ROOT / "build/bench/trainer"
 TRAINER = pathlib.Path(os.environ.get("TJ_BUILD") or ROOT / "build/dev").resolve() / "trainer/trainer"
@@ -248,9 +251,5 @@ def record_arm(python, episodes):
     """The data set of tests/arm, by LeRobot."""
     out = WORK / "arm"
     shutil.rmtree(out, ignore_errors=True)
-    env = environment(1) | {"LD_LIBRARY_PATH": str(pathlib.Path(python).parent.parent / "stubs"), "HF_HOME": str(WORK / "hf")}
-    done = subprocess.run([python, ROOT / "tests/arm/record.py", out, str(episodes), "frames"], env=env, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
-    if done.returncode != 0:
-        raise RuntimeError("tests/arm/record.py failed:\n" + done.stdout[-2000:])
+    robot_arm.record(python, out, episodes, with_frames=True)
     return out

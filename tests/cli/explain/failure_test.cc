@@ -4,9 +4,11 @@
 namespace tj {
 namespace {
 using namespace std::chrono_literals;
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 // Workers that were taken away.
 
@@ -192,6 +194,9 @@ TEST(ExplainRun, deadlines_and_budgets) {
     unlucky.pass(2s);
   }
   EXPECT_THAT(unlucky.causes(), ElementsAre("ProgramFailed", "RestartsExhausted"));
+  EXPECT_THAT(unlucky.found("ProgramFailed"), HasSubstr("exit code 3: bye"));
+  EXPECT_THAT(unlucky.found("RestartsExhausted"),
+              AllOf(HasSubstr("runPolicy.maxRestarts, 1, is used up"), Not(HasSubstr("bye"))));
 }
 
 TEST(ExplainRun, a_restart_that_waits_and_a_change_of_the_spec) {

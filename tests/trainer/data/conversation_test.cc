@@ -50,7 +50,7 @@ TEST(Conversation, what_is_wrong_is_named) {
   };
   const std::string asked = R"({"from": "human", "value": "<image> <image>?"})";
   const std::string answered = R"({"from": "gpt", "value": "a"})";
-  EXPECT_EQ(flaw_of("{"), "is no JSON");
+  EXPECT_EQ(flaw_of("{"), "is no JSON (cut short?)");
   EXPECT_EQ(flaw_of("7"), "is no JSON object");
   EXPECT_EQ(flaw_of("{}"), "has neither conversations nor messages");
   EXPECT_EQ(flaw_of(with(R"({"from": "human", "value": "?"})")),
@@ -64,6 +64,45 @@ TEST(Conversation, what_is_wrong_is_named) {
   EXPECT_EQ(flaw_of(with(R"({"from": "gpt", "value": 7})")),
             "conversations[0].value must be text, and is 7");
   EXPECT_EQ(flaw_of(R"({"images": [7], "messages": []})"), "images[0] must be text, and is 7");
+}
+
+TEST(Conversation, videos_have_marks_of_their_own) {
+  const auto expected = conversation_of(R"({"video": "v.mp4", "image": "a.png", "conversations": [
+      {"from": "human", "value": "<image> then <video>\n?"}, {"from": "gpt", "value": "left"}]})");
+  EXPECT_EQ(expected.shown, (std::vector<ShownFile>{{"a.png", false}, {"v.mp4", true}}));
+  EXPECT_EQ(conversation_of(R"({"messages": [{"role": "user", "content": [
+      {"type": "image", "image": "a.png"}, {"type": "text", "text": " then "},
+      {"type": "video", "video": "v.mp4"}, {"type": "text", "text": "\n?"}]},
+      {"role": "assistant", "content": "left"}]})"),
+            expected);
+  EXPECT_EQ(flaw_of(R"({"videos": ["v.mp4"], "messages": [
+      {"role": "user", "content": "<video><video>"}, {"role": "assistant", "content": "a"}]})"),
+            "has 2 marks <video> and 1 videos: each needs the other");
+  EXPECT_EQ(flaw_of(R"({"video": {"path": "v.mp4"}, "messages": []})"),
+            "video must be text, and is object");
+}
+
+TEST(Conversation, one_that_is_asked_to_be_gone_on_with_ends_with_the_user) {
+  const auto open = [](const std::string& json) {
+    const auto read = open_conversation_from(json);
+    return read ? read->turns : std::vector<SpokenTurn>();
+  };
+  const std::vector<SpokenTurn> expected{{Speaker::user, "<image>where?"}};
+  EXPECT_EQ(open(R"({"conversations": [{"from": "human", "value": "<image>where?"},
+      {"from": "gpt", "value": "left"}, {"from": "gpt", "value": "or"}], "images": ["a.png"]})"),
+            expected);
+  EXPECT_EQ(open(R"({"messages": [{"role": "user", "content": "<image>where?"}], "image": "a"})"),
+            expected);
+  const auto flaw = [](const char* json) {
+    const auto read = open_conversation_from(json);
+    return read ? "none" : describe(read.error());
+  };
+  EXPECT_EQ(flaw("[1"), "is no JSON (cut short?)");
+  EXPECT_EQ(flaw(R"({"conversations": [{"from": "gpt", "value": "a"}]})"),
+            "conversations has no turn of the user to be answered");
+  EXPECT_EQ(flaw(R"({"messages": []})"), "messages has no turn of the user to be answered");
+  EXPECT_EQ(flaw(R"({"messages": [{"role": "user", "content": "<video>"}]})"),
+            "has 1 marks <video> and 0 videos: each needs the other");
 }
 
 TEST(Conversation, only_the_newest_pictures_are_kept) {

@@ -123,6 +123,17 @@ TEST_F(Variables, give_way_to_flags_and_empty_ones_say_nothing) {
               Contains("environment: MODEL_PATH /models/qwen | not used: --init-from is /other"));
 }
 
+TEST(ChosenFlags, a_flag_that_a_variable_would_have_set_is_missed_with_its_name) {
+  constexpr EnvironmentFlag kKnown[] = {{.variable = "DATA_ROOT", .flag = "--data"}};
+  const auto missing = missing_flag({{"--lr", "1"}}, "--data", kKnown);
+  ASSERT_TRUE(missing);
+  EXPECT_EQ(describe(*missing),
+            "--data: is missing: give it, or set DATA_ROOT, which says it in start scripts and is "
+            "not set here");
+  EXPECT_FALSE(missing_flag({{"--data", "a"}}, "--data", kKnown));
+  EXPECT_FALSE(missing_flag({}, "--out", kKnown));
+}
+
 TEST_F(Variables, a_pass_alone_takes_as_many_passes_as_make_the_batch_of_the_preset) {
   const auto all = chosen({}, {{"PER_DEVICE_BATCH", "2"}});
   ASSERT_TRUE(all) << describe(all.error());

@@ -8,6 +8,7 @@
 #include "tests/temporary_folder.h"
 #include "trainer/data/spelled_bpe.h"
 #include "trainer/data/tokenizer_json.h"
+#include "trainer/data/video/video_writer.h"
 #include "trainer/workloads/qwen_vggt/conversation_encoder.h"
 
 namespace tj::trainer {
@@ -36,6 +37,11 @@ std::string tokenizer_text() {
   return tokenizer_json_text(spelled);
 }
 
+std::string asked_of_video(const std::string& videos, const std::string& question) {
+  return R"({"videos": [)" + videos + R"(], "conversations": [{"from": "human", "value": ")" +
+         question + "\"}, {\"from\": \"gpt\", \"value\": \"yes\"}]}\n";
+}
+
 std::string asked(const std::string& pictures, const std::string& question,
                   const std::string& answer = "yes") {
   return R"({"images": [)" + pictures + R"(], "conversations": [{"from": "human", "value": ")" +
@@ -52,6 +58,19 @@ class ConversationData : public testing::Test {
     options.tokenizer = folder.write("model/tokenizer.json", tokenizer_text()).string();
     options.data_root = kPictures.string();
     options.picture_plugin = TJ_PICTURE_PLUGIN;
+    options.video_plugin = TJ_VIDEO_PLUGIN;
+  }
+  /// Of so many frames of 64 x 48 pixels, 24 in a second, each of a grey of its own.
+  void write_clip(const std::string& name, std::int64_t frames) const {
+    const VideoShape clip{.frames = frames, .height = 48, .width = 64, .rate = {.numerator = 24}};
+    auto writer =
+        create_video({.out = folder.path() / name, .shape = clip, .plugin = options.video_plugin});
+    ASSERT_TRUE(writer) << describe(writer.error());
+    for (std::int64_t i = 0; i < frames; ++i) {
+      const std::vector<std::byte> grey(clip.frame_bytes(), std::byte(4 * i));
+      ASSERT_TRUE((*writer)->write(grey));
+    }
+    ASSERT_TRUE((*writer)->finish());
   }
 
   OpenedConversations open(const std::string& lines, bool is_eval = false) const {
@@ -142,6 +161,86 @@ TEST_F(ConversationData, what_can_not_be_used_is_named) {
             std::string::npos);
 }
 
+TEST_F(ConversationData, a_video_is_seen_by_pairs_of_its_frames) {
+  write_clip("clip.mp4", 48);
+  options.data_root = folder.path().string();
+  const auto opened = open(asked_of_video(R"("clip.mp4")", "<video>?"));
+  ASSERT_FALSE(opened.failure) << opened.failure->message;
+  const Sample first{.index = 0};
+  const auto batch = opened.source->read({&first, 1});
+  ASSERT_TRUE(batch) << describe(batch.error());
+  const auto& tensors = batch->tensors;
+  // 128 tokens at least of each pair: 64 x 48 pixels become 392 x 280, 14 x 10 of them.
+  EXPECT_EQ(values<std::int32_t>(tensors[kConversationGrids]),
+            (std::vector<std::int32_t>{2, 20, 28, 1}));
+  const auto ids = values<std::int32_t>(tensors[kConversationTokens]);
+  EXPECT_EQ(std::ranges::count(ids, kIds.vision.video), 280);
+  EXPECT_EQ(std::ranges::count(ids, kIds.vision.image), 0);
+  EXPECT_EQ(tensors[kConversationFrames].shape[1], 0) << "VGGT sees still pictures alone";
+  // Frames 0, 16, 31 and 47: the patches of the first pair begin with 0 and 64, red by red.
+  constexpr std::size_t kHalf = 14 * 14, kValues = 1176;
+  const auto patches = values<std::uint8_t>(tensors[kConversationPatches]);
+  const auto second = patches.size() / 2;
+  EXPECT_EQ(patches.size(), 2 * 560 * kValues);
+  EXPECT_NEAR(patches[0], 0, 6);
+  EXPECT_NEAR(patches[kHalf], 64, 6);
+  EXPECT_NEAR(patches[second], 124, 6);
+  EXPECT_NEAR(patches[second + kHalf], 188, 6);
+  // A second for each pair, two positions a second.
+  const auto positions = values<std::int32_t>(tensors[kConversationPositions]);
+  const auto begin = std::ranges::find(ids, kIds.vision.video) - ids.begin();
+  EXPECT_EQ(
+      positions[static_cast<std::size_t>(begin + 140)] - positions[static_cast<std::size_t>(begin)],
+      2);
+}
+
+TEST_F(ConversationData, a_video_that_can_not_be_used_is_named) {
+  options.bad_share_max = 0;
+  options.data_root = folder.path().string();
+  folder.write("none.mp4", std::string(500, 'x'));
+  folder.write("wide.ppm", "P6 500 2 255\n" + std::string(3000, 'x'));
+  write_clip("clip.mp4", 48);
+  const auto at = (folder.path() / "data.jsonl").string() + ": conversation 1, at byte 0: ";
+  const auto flaw = [&](const std::string& videos, const std::string& question = "<video>") {
+    const auto text = flaw_of(asked_of_video(videos, question));
+    EXPECT_TRUE(text.starts_with(at)) << text;
+    return text.substr(std::min(at.size(), text.size()));
+  };
+  EXPECT_TRUE(
+      flaw(R"("none.mp4")")
+          .starts_with((folder.path() / "none.mp4").string() + ": is no video, or ends early: "));
+  EXPECT_TRUE(
+      flaw(R"("gone.mp4")").starts_with((folder.path() / "gone.mp4").string() + " is not there"));
+  EXPECT_TRUE(flaw(R"("model")")
+                  .starts_with((folder.path() / "model").string() +
+                               " is a folder; a picture or a video is one file"));
+  EXPECT_TRUE(flaw(R"("wide.ppm")")
+                  .starts_with((folder.path() / "wide.ppm").string() +
+                               ": 500 x 2 pixels: one side is more than 200 times the other"));
+  EXPECT_TRUE(flaw(R"("clip.mp4")", "<video><video>")
+                  .starts_with("has 2 marks <video> and 1 videos: each needs the other"));
+  EXPECT_TRUE(flaw(R"("clip.mp4")", "<image>")
+                  .starts_with("has 1 marks <image> and 0 pictures: each needs the other"));
+  options.tokens_max = 200;
+  EXPECT_NE(flaw(R"("clip.mp4")")
+                .find("tokens up to its first answer, and --seq-len allows 200; 280 of them are 4 "
+                      "frames of videos: --video-frames-max, --video-fps and --video-pixels-max "
+                      "lower that"),
+            std::string::npos);
+}
+
+TEST_F(ConversationData, a_missing_reader_of_videos_ends_the_training_and_blames_no_conversation) {
+  options.bad_share_max = 0.9;
+  options.data_root = folder.path().string();
+  options.video_plugin = "/nowhere/libtrainer_video.so";
+  folder.write("clip.mp4", "a video");
+  const auto flaw = flaw_of(asked_of_video(R"("clip.mp4")", "<video>") + asked("", "?", "good"));
+  EXPECT_NE(
+      flaw.find("/nowhere/libtrainer_video.so: is missing; it must lie beside trainer-engine"),
+      std::string::npos)
+      << flaw;
+}
+
 TEST_F(ConversationData, another_one_takes_the_place_of_one_that_can_not_be_used) {
   options.bad_share_max = 0.5;
   const auto opened = open(asked(R"("none.jpg")", "<image>") + asked("", "?", "good"));
@@ -213,22 +312,14 @@ TEST_F(ConversationData, made_up_ones_are_as_large_as_they_get) {
 TEST_F(ConversationData, a_prompt_is_an_open_conversation) {
   const auto prompts = ConversationPrompts::open(shape, options);
   ASSERT_TRUE(prompts) << describe(prompts.error());
-  const std::vector<ChatTurn> turns{{ChatRole::user, "<image>?"}};
-  const std::vector<std::filesystem::path> pictures{kPictures / "photo.jpg"};
-  const auto batch = prompts->batch(turns, pictures);
+  const Conversation question{.turns = {{.speaker = Speaker::user, .text = "<image>?"}},
+                              .shown = {{.path = "photo.jpg"}}};
+  const auto batch = prompts->batch(question, kPictures);
   ASSERT_TRUE(batch) << describe(batch.error());
   EXPECT_EQ(batch->weight, 0);
   const auto ids = values<std::int32_t>(batch->tensors[kConversationTokens]);
   EXPECT_EQ(ids.back(), '\n');
   EXPECT_EQ(prompts->text(std::vector<std::int32_t>{'g', 'o', kIds.turn_end, 7}), "go\a");
-}
-
-TEST(SeenFrames, are_spread_evenly_and_even_in_number) {
-  const ConversationOptions options{.video_frames_max = 8};
-  EXPECT_EQ(seen_frames(100, 10, options).size(), 8U);
-  EXPECT_EQ(seen_frames(25, 10, options), (std::vector<std::int64_t>{0, 8, 16, 24}));
-  EXPECT_EQ(seen_frames(3, 10, options), (std::vector<std::int64_t>{0, 2}));
-  EXPECT_EQ(seen_frames(1, 10, options), (std::vector<std::int64_t>{0}));
 }
 
 }  // namespace

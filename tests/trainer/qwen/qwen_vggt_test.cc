@@ -216,6 +216,20 @@ TEST(QwenVggt, config_json_comes_back_whole) {
             std::string::npos);
 }
 
+TEST(QwenVggt, what_a_training_saw_of_videos_is_read_back) {
+  const SeenFrames seen{
+      .of_second = 1.5, .min = 6, .max = 12, .pixels_min = 3136, .pixels_max = 6272};
+  EXPECT_EQ(seen_frames_from(video_preprocessor_json({}, seen)), seen);
+  EXPECT_EQ(seen_frames_from("{}"), SeenFrames{});
+  const auto published = seen_frames_from(
+      R"({"size": {"shortest_edge": 100352, "longest_edge": 602112}, "fps": null,
+          "max_frames": 768, "min_frames": 4})");
+  EXPECT_EQ(published, (SeenFrames{.max = 768}));
+  for (const char* const wrong : {"[", "[]", R"({"fps": 0})", R"({"max_frames": -1})",
+                                  R"({"size": {"longest_edge": 7}})", R"({"min_frames": 1e9})"})
+    EXPECT_TRUE(!seen_frames_from(wrong) || *seen_frames_from(wrong) == SeenFrames{}) << wrong;
+}
+
 TEST(QwenVggt, the_published_sizes_cost_what_is_known_of_them) {
   const auto preset = qwen_vggt_presets()[1];
   const auto config = qwen_vggt_model(preset);

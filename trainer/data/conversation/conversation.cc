@@ -58,7 +58,8 @@ std::size_t mark_count(const std::vector<SpokenTurn>& turns) {
 
 class ConversationParser {
  public:
-  explicit ConversationParser(const nlohmann::json& document) : root_(document, "") {}
+  ConversationParser(const nlohmann::json& document, bool is_open)
+      : root_(document, ""), is_open_(is_open) {}
 
   Conversation parse() {
     if (!document().is_object()) throw flaw("is no JSON object");
@@ -69,9 +70,10 @@ class ConversationParser {
     const char* const key = root_.has("conversations") ? "conversations" : "messages";
     if (!root_.has(key)) throw flaw("has neither conversations nor messages");
     root_.at(key).each([this](const JsonPlace& turn) { take_turn(turn); });
+    if (is_open_) leave_open(key);
     show_before_all();
     match();
-    check();
+    if (!is_open_) check();
     return std::move(made_);
   }
 
@@ -108,6 +110,13 @@ class ConversationParser {
     auto& used = type == "image" ? part_pictures_ : part_videos_;
     if (part.has(type)) list.insert(list.begin() + used++, part.at(type).text());
     return std::string(type == "image" ? kImageMark : kVideoMark);
+  }
+
+  void leave_open(const std::string& key) {
+    auto& turns = made_.turns;
+    while (!turns.empty() && turns.back().speaker == Speaker::assistant) turns.pop_back();
+    if (turns.empty() || turns.back().speaker != Speaker::user)
+      throw flaw(key + " has no turn of the user to be answered");
   }
 
   /// LLaVA's rule for data without marks.
@@ -148,6 +157,7 @@ class ConversationParser {
   }
 
   JsonPlace root_;
+  bool is_open_;
   std::vector<std::string> pictures_, videos_;
   std::ptrdiff_t part_pictures_ = 0, part_videos_ = 0;
   Conversation made_;
@@ -167,16 +177,19 @@ std::string without_marks(std::string_view text, const Keeps& keeps) {
   return made + std::string(text.substr(from));
 }
 
-}  // namespace
-
-Result<Conversation> conversation_from(std::string_view text) try {
+Result<Conversation> parsed(std::string_view text, bool is_open) try {
   const auto document = nlohmann::json::parse(text, nullptr, false);
   if (document.is_discarded())
-    return Error{.code = Code::invalid, .message = "is no JSON", .subject = {}};
-  return ConversationParser(document).parse();
+    return Error{.code = Code::invalid, .message = "is no JSON (cut short?)", .subject = {}};
+  return ConversationParser(document, is_open).parse();
 } catch (const std::exception& failure) {
   return Error{.code = Code::invalid, .message = failure.what(), .subject = {}};
 }
+
+}  // namespace
+
+Result<Conversation> conversation_from(std::string_view text) { return parsed(text, false); }
+Result<Conversation> open_conversation_from(std::string_view text) { return parsed(text, true); }
 
 void keep_newest_pictures(Conversation& conversation, std::int64_t history_max) {
   auto& shown = conversation.shown;

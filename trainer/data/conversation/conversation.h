@@ -42,6 +42,9 @@ struct Conversation {
 /// their order; where no mark stands at all, all of them come before what the user says first.
 /// Fails with Code::invalid, and the member, for anything else; the subject is empty.
 Result<Conversation> conversation_from(std::string_view json);
+/// The same of one that somebody asks to be gone on with: the user speaks last. Answers at its end
+/// are left out: they are what is asked for.
+Result<Conversation> open_conversation_from(std::string_view json);
 
 /// Leaves out all pictures but the newest (last) and `history_max` before it, with their marks and
 /// the line end behind each. Videos stay.

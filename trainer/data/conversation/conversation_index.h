@@ -22,7 +22,7 @@ struct ConversationIndexKey {
   std::int64_t count = 0;
   std::string data_root;
   std::string tokenizer;    // SHA-256; empty: tokens were not counted
-  bool is_decoded = false;  // every picture was, to the end
+  bool is_decoded = false;  // every picture and video was, to the end
   bool operator==(const ConversationIndexKey&) const = default;
 };
 
@@ -31,6 +31,7 @@ struct ConversationPart {
   std::int64_t turns = 0;
   std::int64_t pictures = 0;
   std::int64_t videos = 0;
+  std::int64_t video_frames = 0;
   std::int64_t text_bytes = 0;
   std::int64_t text_tokens = 0;                // where they were counted
   std::int64_t text_tokens_max = 0;            // of one conversation

@@ -30,6 +30,23 @@ Result<ConversationSet> ConversationSet::open(const ConversationSetOptions& opti
   return set;
 }
 
+Result<fs::path> shown_path(const ShownFile& file, const fs::path& folder) {
+  constexpr std::string_view kScheme = "file://";
+  const auto written =
+      file.path.starts_with(kScheme) ? file.path.substr(kScheme.size()) : file.path;
+  const auto wrong = [](std::string what) {
+    return Error{.code = Code::not_found, .message = std::move(what), .subject = {}};
+  };
+  if (written.empty() || written.find("://") != written.npos)
+    return wrong("\"" + written.substr(0, 120) + "\" is no path of a file on this node");
+  const auto path = folder / written;
+  std::error_code failure;
+  if (fs::is_regular_file(path, failure)) return path;
+  return wrong(path.string() + (fs::is_directory(path, failure)
+                                    ? " is a folder; a picture or a video is one file"
+                                    : " is not there"));
+}
+
 std::pair<std::size_t, std::int64_t> ConversationSet::place_of(std::int64_t number) const {
   const auto file =
       static_cast<std::size_t>(std::ranges::upper_bound(ends_, number) - ends_.begin());
@@ -53,22 +70,15 @@ Result<Conversation> ConversationSet::read(std::int64_t number) const {
 }
 
 Result<fs::path> ConversationSet::path_of(std::int64_t number, const ShownFile& file) const {
-  constexpr std::string_view kScheme = "file://";
-  const auto written =
-      file.path.starts_with(kScheme) ? file.path.substr(kScheme.size()) : file.path;
-  const auto wrong = [&](std::string what) {
-    return Error{.code = Code::not_found, .message = std::move(what), .subject = name(number)};
-  };
-  if (written.empty() || written.find("://") != written.npos)
-    return wrong("\"" + written.substr(0, 120) + "\" is no path of a file on this node");
-  const auto& own = files_[place_of(number).first].path();
   const bool has_root = !options_.data_root.empty();
-  const auto path = (has_root ? fs::path(options_.data_root) : own.parent_path()) / written;
-  std::error_code failure;
-  if (fs::is_regular_file(path, failure)) return path;
-  const std::string where =
-      has_root ? "" : "; paths begin at the folder of their file, as --data-root says no other";
-  return wrong(path.string() + " is not there" + where);
+  const auto own = files_[place_of(number).first].path().parent_path();
+  auto path = shown_path(file, has_root ? fs::path(options_.data_root) : own);
+  if (path) return path;
+  auto error = path.error();
+  if (!has_root)
+    error.message += "; paths begin at the folder of their file, as --data-root says no other";
+  error.subject = name(number);
+  return error;
 }
 
 std::uint64_t ConversationSet::digest() const {

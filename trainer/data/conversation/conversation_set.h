@@ -18,6 +18,11 @@ struct ConversationSetOptions {
   std::string data_root = {};  // relative paths begin there; empty: at the folder of their file
 };
 
+/// Where a file lies that a conversation shows; relative paths begin in `folder`. Fails with
+/// Code::not_found where it is not there, without a subject.
+Result<std::filesystem::path> shown_path(const ShownFile& file,
+                                         const std::filesystem::path& folder);
+
 class ConversationSet {
  public:
   /// Fails with not_found or invalid, and the flag or the file.

@@ -15,6 +15,7 @@
 
 #include "trainer/data/bpe_files.h"
 #include "trainer/data/conversation/conversation_set.h"
+#include "trainer/data/conversation/conversation_videos.h"
 #include "trainer/data/picture/picture.h"
 #include "trainer/process/crew.h"
 #include "trainer/process/durable_file.h"
@@ -38,6 +39,20 @@ Failure save_failed(const Error& error) {
 Failure save_failed(const fs::path& file, const std::string& what) {
   return save_failed({.code = Code::unavailable, .message = what, .subject = file.string()});
 }
+std::string text_of(PictureSize size) {
+  return std::to_string(size.width) + " x " + std::to_string(size.height);
+}
+
+std::optional<Error> flaw_of(const fs::path& file, PictureSize size) {
+  const auto [least, most] = std::minmax(size.height, size.width);
+  if (most <= kAspectMax * least) return std::nullopt;
+  return Error{.code = Code::invalid,
+               .message = "is " + text_of(size) +
+                          " pixels; one side must be at most 200 times the other: Qwen2.5-VL sees "
+                          "no such picture",
+               .subject = file.string()};
+}
+
 Failure not_read(const Error& error) {
   if (error.subject.starts_with("--data-root") || error.subject.starts_with("--tokenizer"))
     return bad_config(error);
@@ -65,7 +80,7 @@ class ConversationPreparation {
  public:
   ConversationPreparation(const PrepareConversationsOptions& options,
                           const PrepareConversationsHooks& hooks)
-      : options_(options), hooks_(hooks) {}
+      : options_(options), hooks_(hooks), videos_(hooks.video_plugin) {}
 
   PrepareConversationsEnd run() {
     auto failure = begin();
@@ -183,10 +198,12 @@ class ConversationPreparation {
       const auto looked = look_at_one(work.first + at, part, encoder);
       if (looked) continue;
       const auto& error = looked.error();
+      if (videos_.lacks_plugin()) return bad_data(error);
       if (error.code != Code::invalid && error.code != Code::not_found) return not_read(error);
       const bool is_own = error.subject == set_->name(work.first + at);
       part.broken[at] = is_own ? error.message : describe(error);
     }
+    if (hooks_.stop_signal() != 0) return std::nullopt;  // a video was perhaps not seen to its end
     const std::scoped_lock lock(mutex_);
     if (auto failure = write_note(work, index_line(part) + "\n")) return failure;
     count(work, part);
@@ -195,7 +212,7 @@ class ConversationPreparation {
   }
 
   Result<void> look_at_one(std::int64_t number, ConversationPart& part,
-                           std::optional<BpeEncoder>& encoder) const {
+                           std::optional<BpeEncoder>& encoder) {
     const auto conversation = set_->read(number);
     if (!conversation) return conversation.error();
     std::int64_t tokens = 0, pictures = 0;
@@ -211,10 +228,10 @@ class ConversationPreparation {
     for (const auto& shown : conversation->shown) {
       const auto file = set_->path_of(number, shown);
       if (!file) return file.error();
-      part.videos += shown.is_video ? 1 : 0;
-      if (shown.is_video) continue;
-      ++pictures;
-      if (const auto looked = look_at_picture(*file, part); !looked) return looked;
+      const auto looked =
+          shown.is_video ? look_at_video(*file, part) : look_at_picture(*file, part);
+      if (!looked) return looked;
+      pictures += shown.is_video ? 0 : 1;
     }
     part.pictures += pictures;
     part.pictures_max = std::max(part.pictures_max, pictures);
@@ -226,15 +243,23 @@ class ConversationPreparation {
     if (!size) return size.error();
     if (options_.decodes)
       if (const auto picture = pictures_->read(file); !picture) return picture.error();
-    const auto [least, most] = std::minmax(size->height, size->width);
-    const auto text = std::to_string(size->width) + " x " + std::to_string(size->height);
-    if (most > kAspectMax * least)
-      return Error{.code = Code::invalid,
-                   .message = "is " + text +
-                              " pixels; one side must be at most 200 times the other: Qwen2.5-VL "
-                              "sees no such picture",
-                   .subject = file.string()};
-    ++part.sizes[text];
+    if (auto flaw = flaw_of(file, *size)) return *flaw;
+    ++part.sizes[text_of(*size)];
+    return {};
+  }
+
+  /// Its table of frames; what it says is decoded where all is to be.
+  Result<void> look_at_video(const fs::path& file, ConversationPart& part) {
+    const auto video = videos_.open(file);
+    if (!video) return video.error();
+    const auto shape = (*video)->shape();
+    if (auto flaw = flaw_of(file, {.height = shape.height, .width = shape.width})) return *flaw;
+    std::vector<std::byte> rgb(options_.decodes ? shape.frame_bytes() : 0);
+    const auto decoded = options_.decodes ? shape.frames : 0;
+    for (std::int64_t frame = 0; frame < decoded && hooks_.stop_signal() == 0; ++frame)
+      if (auto read = (*video)->read({&frame, 1}, rgb); !read) return read;
+    ++part.videos;
+    part.video_frames += shape.frames;
     return {};
   }
 
@@ -290,6 +315,7 @@ class ConversationPreparation {
   const PrepareConversationsHooks& hooks_;
   std::optional<ConversationSet> set_;
   std::optional<PictureReader> pictures_;
+  ConversationVideos videos_;
   std::optional<BpeVocabulary> vocabulary_;
   std::vector<Work> work_;
   std::vector<Piece> pieces_;
@@ -322,6 +348,7 @@ std::string ConversationPreparation::table() const {
       all.turns += part.turns;
       all.pictures += part.pictures;
       all.videos += part.videos;
+      all.video_frames += part.video_frames;
       all.text_bytes += part.text_bytes;
       all.text_tokens += part.text_tokens;
       all.text_tokens_max = std::max(all.text_tokens_max, part.text_tokens_max);
@@ -344,7 +371,8 @@ std::string ConversationPreparation::table() const {
   row("pictures",
       grouped(all.pictures) + ", at most " + grouped(all.pictures_max) + " in a conversation");
   if (all.pictures > 0) row("sizes", sizes_text(all.sizes));
-  if (all.videos > 0) row("videos", grouped(all.videos));
+  if (all.videos > 0)
+    row("videos", grouped(all.videos) + ", " + grouped(all.video_frames) + " frames");
   if (vocabulary_)
     row("text", grouped(all.text_tokens) + " tokens, at most " + grouped(all.text_tokens_max) +
                     " in a conversation");

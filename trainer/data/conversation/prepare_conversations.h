@@ -22,7 +22,7 @@ struct PrepareConversationsOptions {
   std::string data_root;  // where paths begin; empty: at the folder of their file
   std::string out;        // a folder; empty: that of each file
   std::string tokenizer;  // to count tokens by; empty: they are not counted
-  bool decodes = false;   // every picture to its end, not its head alone
+  bool decodes = false;   // every picture to its end, not its head alone; and videos
   int threads = 0;        // 0: one for each usable core
 };
 
@@ -37,7 +37,8 @@ struct PrepareConversationsProgress {
 std::string progress_line(const PrepareConversationsProgress& progress);
 
 struct PrepareConversationsHooks {
-  std::filesystem::path picture_plugin;                               // libtrainer_picture.so
+  std::filesystem::path picture_plugin;  // libtrainer_picture.so
+  std::filesystem::path video_plugin;    // libtrainer_video.so; loaded when the first video comes
   std::function<void(const PrepareConversationsProgress&)> progress;  // from the calling thread
   std::function<int()> stop_signal = [] { return 0; };  // from any thread; not 0: stop now
   std::chrono::milliseconds progress_interval{5000};

@@ -1,11 +1,11 @@
 #include "trainer/workloads/pi0/pi0_config.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <utility>
 
 #include "contract/result.h"
+#include "trainer/workload/tensor_specs.h"
 
 namespace tj::trainer {
 namespace {
@@ -53,48 +53,7 @@ void make_nano(Pi0Config& config) {
 const std::string kVlm = "paligemma_with_expert.paligemma.model.";
 const std::string kExpert = "paligemma_with_expert.gemma_expert.model.";
 
-/// Adds tensors one behind the other, with their initial values.
-class Specs {
- public:
-  explicit Specs(std::vector<TensorSpec>& specs) : specs_(specs) {}
-
-  std::size_t next() const { return specs_.size(); }
-
-  void add(const std::string& name, std::vector<std::int64_t> shape, TensorInit init = {}) {
-    specs_.push_back({.name = name, .shape = std::move(shape), .init = init});
-  }
-  /// Rows that are looked up.
-  void table(const std::string& name, std::int64_t rows, std::int64_t width) {
-    add(name + ".weight", {rows, width}, normal(width));
-    specs_.back().layout = MatrixLayout::rows;
-  }
-  /// Outputs of the variance of the inputs.
-  void weight(const std::string& name, std::int64_t out, std::int64_t in) {
-    add(name + ".weight", {out, in}, normal(in));
-  }
-  void linear(const std::string& name, std::int64_t out, std::int64_t in) {
-    weight(name, out, in);
-    add(name + ".bias", {out});
-  }
-  void layer_norm(const std::string& name, std::int64_t width) {
-    add(name + ".weight", {width}, {.kind = TensorInit::Kind::ones});
-    add(name + ".bias", {width});
-  }
-  void freeze_from(std::size_t first) {
-    for (auto index = first; index < specs_.size(); ++index)
-      specs_[index].kind = TensorKind::frozen;
-  }
-  void freeze(std::size_t index) { specs_[index].kind = TensorKind::frozen; }
-
-  static TensorInit normal(std::int64_t in) {
-    return {.kind = TensorInit::Kind::normal, .scale = 1 / std::sqrt(static_cast<double>(in))};
-  }
-
- private:
-  std::vector<TensorSpec>& specs_;
-};
-
-void add_vision_layer(Specs& specs, const std::string& prefix, const Pi0Vision& vision) {
+void add_vision_layer(TensorSpecs& specs, const std::string& prefix, const Pi0Vision& vision) {
   specs.layer_norm(prefix + "layer_norm1", vision.width);
   for (const char* const name : {"q_proj", "k_proj", "v_proj", "out_proj"})
     specs.linear(prefix + "self_attn." + name, vision.width, vision.width);
@@ -103,14 +62,14 @@ void add_vision_layer(Specs& specs, const std::string& prefix, const Pi0Vision& 
   specs.linear(prefix + "mlp.fc2", vision.width, vision.hidden);
 }
 
-void add_vision(Specs& specs, const Pi0Config& config, Pi0Tensors& tensors) {
+void add_vision(TensorSpecs& specs, const Pi0Config& config, Pi0Tensors& tensors) {
   const auto& vision = config.vision;
   const std::string tower = kVlm + "vision_tower.vision_model.";
   const auto values_of_patch = kPi0ImageChannels * vision.patch_side * vision.patch_side;
   tensors.patches = specs.next();
   specs.add(tower + "embeddings.patch_embedding.weight",
             {vision.width, kPi0ImageChannels, vision.patch_side, vision.patch_side},
-            Specs::normal(values_of_patch));
+            TensorSpecs::of_inputs(values_of_patch));
   specs.add(tower + "embeddings.patch_embedding.bias", {vision.width});
   specs.table(tower + "embeddings.position_embedding", vision.tokens_of_image(), vision.width);
   for (std::int64_t layer = 0; layer < vision.layers; ++layer) {
@@ -122,7 +81,7 @@ void add_vision(Specs& specs, const Pi0Config& config, Pi0Tensors& tensors) {
   specs.linear(kVlm + "multi_modal_projector.linear", config.prefix.width, vision.width);
 }
 
-void add_suffix(Specs& specs, const Pi0Config& config, Pi0Tensors& tensors) {
+void add_suffix(TensorSpecs& specs, const Pi0Config& config, Pi0Tensors& tensors) {
   const auto width = config.expert.width;
   tensors.suffix = specs.next();
   if (!config.is_pi05()) specs.linear("state_proj", width, config.state_width);
@@ -134,7 +93,7 @@ void add_suffix(Specs& specs, const Pi0Config& config, Pi0Tensors& tensors) {
 
 /// The scale is 1 + weight; of adaRMS scale, shift and gate are made of the time. Both begin with
 /// zeros: so do the branches of an adaptive layer.
-void add_norm(Specs& specs, const std::string& name, std::int64_t width, bool is_adaptive) {
+void add_norm(TensorSpecs& specs, const std::string& name, std::int64_t width, bool is_adaptive) {
   if (!is_adaptive) {
     specs.add(name + ".weight", {width});
     return;
@@ -143,7 +102,7 @@ void add_norm(Specs& specs, const std::string& name, std::int64_t width, bool is
   specs.add(name + ".dense.bias", {3 * width});
 }
 
-void add_gemma_layer(Specs& specs, const std::string& prefix, const Pi0Config& config,
+void add_gemma_layer(TensorSpecs& specs, const std::string& prefix, const Pi0Config& config,
                      const Pi0Tower& tower, bool is_adaptive) {
   const auto width = tower.width;
   const auto heads_width = config.heads * config.head_width;
@@ -158,7 +117,7 @@ void add_gemma_layer(Specs& specs, const std::string& prefix, const Pi0Config& c
   specs.weight(prefix + "mlp.down_proj", width, tower.hidden);
 }
 
-void add_layers(Specs& specs, const Pi0Config& config, Pi0Tensors& tensors) {
+void add_layers(TensorSpecs& specs, const Pi0Config& config, Pi0Tensors& tensors) {
   constexpr std::size_t kQueries = 1, kAfterValues = 4;
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const std::string number = "layers." + std::to_string(layer) + ".";
@@ -174,7 +133,7 @@ void add_layers(Specs& specs, const Pi0Config& config, Pi0Tensors& tensors) {
   }
 }
 
-void add_head(Specs& specs, const Pi0Config& config, Pi0Tensors& tensors) {
+void add_head(TensorSpecs& specs, const Pi0Config& config, Pi0Tensors& tensors) {
   tensors.head = specs.next();
   add_norm(specs, kVlm + "language_model.norm", config.prefix.width, false);
   specs.freeze_from(tensors.head);
@@ -216,7 +175,7 @@ double flops_of_layer(double tokens, double matrices, double keys, double heads_
 
 Pi0Tensors pi0_tensors(const Pi0Config& config) {
   Pi0Tensors tensors;
-  Specs specs(tensors.specs);
+  TensorSpecs specs(tensors.specs);
   add_vision(specs, config, tensors);
   tensors.words = specs.next();
   specs.table(kVlm + "language_model.embed_tokens", config.vocabulary, config.prefix.width);

@@ -237,14 +237,6 @@ class RobotDataOpener {
   std::map<std::string, std::string> files_;
 };
 
-Failure failure_of(const Error& error) {
-  if (error.subject.starts_with("--") && !error.subject.starts_with("--data") &&
-      !error.subject.starts_with("--eval-data"))
-    return bad_config(error);
-  const bool is_known = error.code == Code::invalid || error.code == Code::not_found;
-  return is_known ? bad_data(error) : bad_data(BadDataError(error));
-}
-
 }  // namespace
 
 std::span<const Flag> robot_data_flags() { return kFlags; }
@@ -308,7 +300,7 @@ OpenedRobotData open_robot_data(const DataPaths& data,
       std::ranges::find(training_paths, data.paths.front()) != training_paths.end();
   RobotDataOpener opener(data, shape, options);
   auto source = opener.open(data.is_eval && is_of_training && options.held_out_share > 0);
-  if (!source) return {.source = {}, .failure = failure_of(source.error())};
+  if (!source) return {.source = {}, .failure = data_failure(source.error())};
   return {.source = std::move(*source),
           .failure = {},
           .settings = opener.take_settings(),

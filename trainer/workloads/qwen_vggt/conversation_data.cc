@@ -27,8 +27,10 @@ constexpr Flag kFlags[] = {
     {.name = "--max-history-images",
      .help = "pictures of a conversation before its newest that are kept (8)"},
     {.name = "--image-pixels-max", .help = "of one picture, once it is resized (451584)"},
-    {.name = "--video-frames-max", .help = "of one video (32)"},
-    {.name = "--video-fps", .help = "frames of one second of a video (2)"},
+    {.name = "--video-fps", .help = "frames of one second of a video that are seen (2)"},
+    {.name = "--video-frames-min", .help = "of one video, if it has so many (4)"},
+    {.name = "--video-frames-max", .help = "of one video, spread evenly (32)"},
+    {.name = "--video-pixels-max", .help = "of one frame, once it is resized (602112)"},
     {.name = "--held-out", .help = "share of the conversations that is kept for evaluations (0)"},
     {.name = "--bad-data-max",
      .help = "share of the conversations that may be damaged, or lack files: 1% or 0.01 (1%)"},
@@ -49,10 +51,11 @@ PatchRule rule_of(const ConversationShape& shape, const ConversationOptions& opt
 std::string words_of(const ConversationShape& shape, const ConversationOptions& options) {
   const auto rule = rule_of(shape, options);
   std::string words = options.data_root;
-  for (const auto number : {rule.pixels_min, rule.pixels_max, options.tokens_max,
-                            options.history_pictures_max, options.video_frames_max})
+  for (const auto number :
+       {rule.pixels_min, rule.pixels_max, options.tokens_max, options.history_pictures_max,
+        options.seen.min, options.seen.max, options.seen.pixels_max})
     words += " " + std::to_string(number);
-  return words + " " + std::to_string(options.video_frames_of_second);
+  return words + " " + std::to_string(options.seen.of_second);
 }
 
 /// Every so many-th is held out, as of episodes of robots.
@@ -166,14 +169,6 @@ class ConversationOpener {
   std::map<std::string, std::string> files_;
 };
 
-Failure failure_of(const Error& error) {
-  if (error.subject.starts_with("--") && !error.subject.starts_with("--data ") &&
-      !error.subject.starts_with("--eval-data"))
-    return bad_config(error);
-  const bool is_known = error.code == Code::invalid || error.code == Code::not_found;
-  return is_known ? bad_data(error) : bad_data(BadDataError(error));
-}
-
 /// As large as samples get, of words and pixels by chance.
 class MadeUpConversations final : public SampleSource {
  public:
@@ -256,8 +251,9 @@ ConversationOptions read_conversation_flags(FlagReader& reader) {
   const auto text = [&reader](const char* flag, std::string& into) {
     if (reader.is_given(flag)) into = reader.text(flag);
   };
-  const auto whole = [&reader](const char* flag, std::int64_t& into, std::int64_t least) {
-    into = reader.whole(flag, {.value = std::to_string(into)}, {least, kCountMax});
+  const auto whole = [&reader](const char* flag, std::int64_t& into, std::int64_t least,
+                               std::int64_t most = kCountMax) {
+    into = reader.whole(flag, {.value = std::to_string(into)}, {least, most});
   };
   text("--tokenizer", options.tokenizer);
   if (reader.is_given("--data-root") && reader.given("--data-root").empty())
@@ -270,9 +266,12 @@ ConversationOptions read_conversation_flags(FlagReader& reader) {
   whole("--seq-len", options.tokens_max, 8);
   whole("--max-history-images", options.history_pictures_max, 0);
   whole("--image-pixels-max", options.pixels_max, kSideOfTokenMin * kSideOfTokenMin);
-  whole("--video-frames-max", options.video_frames_max, 1);
-  options.video_frames_of_second = reader.real("--video-fps", {.value = "2"}, {0.001, 1000},
-                                               "it must be a number from 0.001 to 1000");
+  auto& seen = options.seen;
+  seen.of_second = reader.real("--video-fps", {.value = "2"}, {0.001, 1000},
+                               "it must be a number from 0.001 to 1000");
+  whole("--video-frames-min", seen.min, 1, kSeenFramesMax);
+  whole("--video-frames-max", seen.max, 1, kSeenFramesMax);
+  whole("--video-pixels-max", seen.pixels_max, kSideOfTokenMin * kSideOfTokenMin);
   options.held_out_share = reader.real("--held-out", {.value = "0"}, {0, 0.999}, kShareRule);
   options.bad_share_max =
       reader.choice("--bad-data-max", "1%", "a share such as 1% or 0.01", share_from);
@@ -288,7 +287,7 @@ OpenedConversations open_conversations(const DataPaths& data,
   });
   ConversationOpener opener(data, shape, options);
   auto source = opener.open(data.is_eval && is_of_training && options.held_out_share > 0);
-  if (!source) return {.source = {}, .failure = failure_of(source.error())};
+  if (!source) return {.source = {}, .failure = data_failure(source.error())};
   return {.source = std::move(*source),
           .failure = {},
           .settings = opener.take_settings(),

@@ -10,12 +10,14 @@
 #include <string>
 #include <vector>
 
+#include "trainer/data/conversation/conversation.h"
 #include "trainer/workload/flag.h"
 #include "trainer/workload/flag_reader.h"
 #include "trainer/workload/workload.h"
 #include "trainer/workloads/qwen_vggt/chat.h"
 #include "trainer/workloads/qwen_vggt/image_grid.h"
 #include "trainer/workloads/qwen_vggt/mrope.h"
+#include "trainer/workloads/qwen_vggt/seen_frames.h"
 
 namespace tj::trainer {
 
@@ -38,15 +40,17 @@ struct ConversationOptions {
   std::int64_t tokens_max = 8192;         // of a sample
   std::int64_t history_pictures_max = 8;  // before the newest
   std::int64_t pixels_max = 576 * 784;    // of a picture once resized; lowers PatchRule's
-  std::int64_t video_frames_max = 32;     // of a video, evenly spread
-  double video_frames_of_second = 2;      // at most
+  SeenFrames seen = {};                   // of a video
   double held_out_share = 0;
   double bad_share_max = 0.01;
-  std::filesystem::path picture_plugin = {};  // empty: libtrainer_picture.so beside this program
+  // Empty: libtrainer_picture.so and libtrainer_video.so beside this program.
+  std::filesystem::path picture_plugin = {};
+  std::filesystem::path video_plugin = {};
 };
 
 /// --tokenizer, --data-root, --data-index, --seq-len, --max-history-images, --image-pixels-max,
-/// --video-frames-max, --video-fps, --held-out, --bad-data-max.
+/// --video-frames-min, --video-frames-max, --video-fps, --video-pixels-max, --held-out,
+/// --bad-data-max.
 std::span<const Flag> conversation_flags();
 ConversationOptions read_conversation_flags(FlagReader& reader);
 
@@ -111,14 +115,13 @@ ConversationSize largest_conversation(const ConversationShape& shape,
                                       const ConversationOptions& options);
 
 /// For generation: one open conversation (ChatEnd::open) as a batch of one sample, weight 0.
-/// `pictures`: files, in the order of the marks.
 class ConversationPrompts {
  public:
   /// Fails with Code::not_found or Code::invalid, and the flag or file.
   static Result<ConversationPrompts> open(const ConversationShape& shape,
                                           const ConversationOptions& options);
-  Result<SampleBatch> batch(std::span<const ChatTurn> turns,
-                            std::span<const std::filesystem::path> pictures) const;
+  /// `open`: as open_conversation_from() reads one; relative paths begin in `folder`.
+  Result<SampleBatch> batch(Conversation open, const std::filesystem::path& folder) const;
   /// The text of ids; special tokens have none.
   std::string text(std::span<const std::int32_t> ids) const;
 

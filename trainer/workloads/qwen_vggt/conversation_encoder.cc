@@ -1,11 +1,11 @@
 #include "trainer/workloads/qwen_vggt/conversation_encoder.h"
 
 #include <algorithm>
-#include <cmath>
 #include <mutex>
 #include <optional>
 
 #include "trainer/data/bpe_files.h"
+#include "trainer/data/conversation/conversation_videos.h"
 #include "trainer/data/lerobot/resize_with_pad.h"
 #include "trainer/data/word_table.h"
 #include "trainer/process/durable_file.h"
@@ -114,10 +114,10 @@ struct ConversationEncoder::Parts {
   ConversationOptions options;
   BpeVocabulary vocabulary;
   PictureReader pictures;
+  ConversationVideos videos;
   std::map<std::string, std::string> files;
-  std::mutex mutex = {};  // guards the two below
+  std::mutex mutex = {};  // guards the one below
   std::vector<std::unique_ptr<BpeEncoder>> idle = {};
-  VideoOpener videos = VideoOpener(VideoOpener::default_plugin());
 
   std::unique_ptr<BpeEncoder> take_encoder() {
     {
@@ -133,14 +133,6 @@ struct ConversationEncoder::Parts {
   void give_back(std::unique_ptr<BpeEncoder> encoder) {
     const std::scoped_lock lock(mutex);
     idle.push_back(std::move(encoder));
-  }
-  Result<std::unique_ptr<Video>> open_video(const fs::path& file) {
-    const VideoFiles video{.files = {file}};
-    {
-      const std::scoped_lock lock(mutex);
-      if (auto ready = videos.prepare_for({video}); !ready) return ready.error();
-    }
-    return videos.open(video);
   }
 };
 
@@ -169,6 +161,7 @@ class Encoding {
   }
 
  private:
+  /// Of pictures; their patches and tokens are those of videos, too.
   PatchRule rule() const {
     auto rule = parts_.shape.patches;
     rule.pixels_max = std::min(rule.pixels_max, parts_.options.pixels_max);
@@ -186,10 +179,13 @@ class Encoding {
                .input = {}};
     if (const auto looked = file.is_video ? look_at_video(each) : look_at_picture(each); !looked)
       return looked;
-    auto fit = resized_sides(each.sides, rule());
+    const auto frames = each.is_video ? static_cast<std::int64_t>(each.frames.size()) : 1;
+    auto fit = resized_sides(
+        each.sides, each.is_video ? rule_of_frames(rule(), frames, parts_.options.tokens_max,
+                                                   parts_.options.seen)
+                                  : rule());
     if (!fit) return wrong(each.file.string(), describe(fit.error()));
     each.resized = *fit;
-    const auto frames = each.is_video ? static_cast<std::int64_t>(each.frames.size()) : 1;
     each.input.grid = video_grid(*fit, frames, rule());
     each.input.is_video = each.is_video;
     shown_.push_back(std::move(each));
@@ -204,20 +200,18 @@ class Encoding {
   }
 
   Result<void> look_at_video(Shown& each) const {
-    auto video = parts_.open_video(each.file);
+    auto video = parts_.videos.open(each.file);
     if (!video) return video.error();
     const auto shape = (*video)->shape();
-    if (shape.frames < 1) return wrong(each.file.string(), "has no frames");
+    const auto& seen = parts_.options.seen;
     // Where no rate is known, each frame counts as one that is seen.
     const double rate = shape.rate.is_known()
                             ? static_cast<double>(shape.rate.numerator) / shape.rate.denominator
-                            : parts_.options.video_frames_of_second;
+                            : seen.of_second;
     each.sides = {.height = shape.height, .width = shape.width};
-    each.frames = seen_frames(shape.frames, rate, parts_.options);
-    const double seen_of_second =
-        static_cast<double>(each.frames.size()) / static_cast<double>(shape.frames) * rate;
+    each.frames = seen_frames(shape.frames, rate, seen);
     each.input.seconds_of_frame =
-        static_cast<float>(static_cast<double>(rule().frames_of_patch) / seen_of_second);
+        seconds_of_patch(static_cast<std::int64_t>(each.frames.size()), shape.frames, rate, rule());
     each.video = std::move(*video);
     return {};
   }
@@ -227,17 +221,27 @@ class Encoding {
       if (const auto said = say(end); !said) return said;
       const auto count = static_cast<std::int64_t>(made_.tokens.ids.size());
       if (count <= parts_.options.tokens_max) return {};
-      if (end == ChatEnd::open)
-        return wrong("conversation", "has " + std::to_string(count) +
-                                         " tokens, and --seq-len allows " +
-                                         std::to_string(parts_.options.tokens_max));
+      if (end == ChatEnd::open) return too_long(count, " tokens");
       if (!cut_behind_answer(conversation_, conversation_.turns.size() - 1))
-        return wrong("conversation", "has " + std::to_string(count) +
-                                         " tokens up to its first answer, and --seq-len "
-                                         "allows " +
-                                         std::to_string(parts_.options.tokens_max));
+        return too_long(count, " tokens up to its first answer");
       shown_.resize(conversation_.shown.size());
     }
+  }
+
+  Error too_long(std::int64_t count, const std::string& unit) const {
+    std::int64_t of_videos = 0, frames = 0;
+    for (const auto& each : shown_) {
+      if (!each.is_video) continue;
+      of_videos += token_count(each.input.grid, rule());
+      frames += static_cast<std::int64_t>(each.frames.size());
+    }
+    auto what = "has " + std::to_string(count) + unit + ", and --seq-len allows " +
+                std::to_string(parts_.options.tokens_max);
+    if (frames > 0)
+      what +=
+          "; " + std::to_string(of_videos) + " of them are " + std::to_string(frames) +
+          " frames of videos: --video-frames-max, --video-fps and --video-pixels-max lower that";
+    return wrong("conversation", std::move(what));
   }
 
   Result<void> say(ChatEnd end) {
@@ -327,11 +331,14 @@ Result<ConversationEncoder> ConversationEncoder::open(const ConversationShape& s
   const auto pictures = PictureReader::open(
       options.picture_plugin.empty() ? default_picture_plugin() : options.picture_plugin);
   if (!pictures) return pictures.error();
+  const auto videos =
+      options.video_plugin.empty() ? VideoOpener::default_plugin() : options.video_plugin;
   auto files = files_beside(options.tokenizer, *vocabulary);
   return ConversationEncoder(std::shared_ptr<Parts>(new Parts{.shape = shape,
                                                               .options = options,
                                                               .vocabulary = std::move(*vocabulary),
                                                               .pictures = *pictures,
+                                                              .videos = ConversationVideos(videos),
                                                               .files = std::move(files)}));
 }
 
@@ -342,6 +349,7 @@ Result<EncodedConversation> ConversationEncoder::encode(Conversation conversatio
 }
 
 const ConversationShape& ConversationEncoder::shape() const { return parts_->shape; }
+bool ConversationEncoder::lacks_videos() const { return parts_->videos.lacks_plugin(); }
 const std::string& ConversationEncoder::digest() const { return parts_->vocabulary.sha256; }
 const BpeVocabulary& ConversationEncoder::vocabulary() const { return parts_->vocabulary; }
 const std::map<std::string, std::string>& ConversationEncoder::files() const {
@@ -351,25 +359,6 @@ const std::map<std::string, std::string>& ConversationEncoder::files() const {
 fs::path tokenizer_json_of(const std::string& path) {
   std::error_code failure;  // a folder has vocab.json and merges.txt, too, which say less
   return fs::is_directory(path, failure) ? fs::path(path) / "tokenizer.json" : fs::path(path);
-}
-
-std::vector<std::int64_t> seen_frames(std::int64_t frame_count, double frames_of_second,
-                                      const ConversationOptions& options) {
-  constexpr std::int64_t kFramesMin = 4;
-  const double wanted =
-      static_cast<double>(frame_count) / frames_of_second * options.video_frames_of_second;
-  auto count = static_cast<std::int64_t>(
-      std::clamp(wanted, 1.0, static_cast<double>(options.video_frames_max)));
-  count = std::min({std::max(count, kFramesMin), options.video_frames_max, frame_count});
-  if (count > 1) count -= count % 2;
-  std::vector<std::int64_t> frames;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const double place =
-        count == 1 ? 0.0
-                   : static_cast<double>(i * (frame_count - 1)) / static_cast<double>(count - 1);
-    frames.push_back(static_cast<std::int64_t>(std::nearbyint(place)));
-  }
-  return frames;
 }
 
 }  // namespace tj::trainer

@@ -12,7 +12,6 @@
 #include "trainer/data/bpe.h"
 #include "trainer/data/conversation/conversation.h"
 #include "trainer/data/picture/picture.h"
-#include "trainer/data/video/video_files.h"
 #include "trainer/workloads/qwen_vggt/conversation_data.h"
 
 namespace tj::trainer {
@@ -45,6 +44,8 @@ class ConversationEncoder {
   const ConversationShape& shape() const;
   /// SHA-256 of the tokenizer.
   const std::string& digest() const;
+  /// True once a video came and nothing was there to read it: no conversation is to blame.
+  bool lacks_videos() const;
   const BpeVocabulary& vocabulary() const;
   /// Files for checkpoints: the tokenizer's, name -> content.
   const std::map<std::string, std::string>& files() const;
@@ -58,10 +59,5 @@ class ConversationEncoder {
 
 /// The file that --tokenizer names, itself or by its folder.
 std::filesystem::path tokenizer_json_of(const std::string& path);
-
-/// Which frames of a video are seen: at most frames_max, an even number where there are two at
-/// least, spread evenly from the first to the last (qwen_vl_utils: smart_nframes()).
-std::vector<std::int64_t> seen_frames(std::int64_t frame_count, double frames_of_second,
-                                      const ConversationOptions& options);
 
 }  // namespace tj::trainer

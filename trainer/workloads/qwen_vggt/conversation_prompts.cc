@@ -1,20 +1,9 @@
 // ConversationPrompts: one open conversation for whoever goes on with it.
 #include "trainer/data/bpe_decode.h"
+#include "trainer/data/conversation/conversation_set.h"
 #include "trainer/workloads/qwen_vggt/conversation_tensors.h"
 
 namespace tj::trainer {
-namespace {
-
-Speaker speaker_of(ChatRole role) {
-  switch (role) {
-    case ChatRole::system: return Speaker::system;
-    case ChatRole::user: return Speaker::user;
-    case ChatRole::assistant: return Speaker::assistant;
-  }
-  return Speaker::user;
-}
-
-}  // namespace
 
 struct ConversationPrompts::Parts {
   ConversationEncoder encoder;
@@ -31,18 +20,11 @@ Result<ConversationPrompts> ConversationPrompts::open(const ConversationShape& s
       Parts{.encoder = std::move(*encoder), .bytes = std::move(*bytes)}));
 }
 
-Result<SampleBatch> ConversationPrompts::batch(
-    std::span<const ChatTurn> turns, std::span<const std::filesystem::path> pictures) const {
-  Conversation conversation;
-  for (const auto& turn : turns)
-    conversation.turns.push_back({.speaker = speaker_of(turn.role), .text = turn.text});
-  for (const auto& picture : pictures)
-    conversation.shown.push_back({.path = picture.string(), .is_video = false});
-  const FilePlace place = [](const ShownFile& file) -> Result<std::filesystem::path> {
-    return std::filesystem::path(file.path);
-  };
+Result<SampleBatch> ConversationPrompts::batch(Conversation open,
+                                               const std::filesystem::path& folder) const {
+  const FilePlace place = [&](const ShownFile& file) { return shown_path(file, folder); };
   std::vector<EncodedConversation> encoded;
-  auto one = parts_->encoder.encode(std::move(conversation), place, ChatEnd::open);
+  auto one = parts_->encoder.encode(std::move(open), place, ChatEnd::open);
   if (!one) return one.error();
   encoded.push_back(std::move(*one));
   const std::int64_t numbers[] = {0};

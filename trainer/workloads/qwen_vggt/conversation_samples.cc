@@ -71,6 +71,7 @@ Result<EncodedConversation> ConversationSamples::read_sample(const Sample& sampl
         retry == 0 ? static_cast<std::size_t>(sample.index) : other(sample, retry, numbers.size());
     auto encoded = encode(numbers[at]);
     if (encoded || !is_about_data(encoded.error()) || retry == kTriesMax) return encoded;
+    if (encoder_.lacks_videos()) return encoded;
     if (const auto noted = note_damage(numbers[at], encoded.error()); !noted) return noted.error();
   }
 }

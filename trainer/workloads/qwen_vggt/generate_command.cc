@@ -3,6 +3,7 @@
 #include <torch/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -19,7 +20,6 @@
 #include "trainer/workload/text_output.h"
 #include "trainer/workload/token_chooser.h"
 #include "trainer/workloads/qwen_vggt/answer.h"
-#include "trainer/workloads/qwen_vggt/open_turns.h"
 #include "trainer/workloads/qwen_vggt/qwen_vggt_workload.h"
 #include "trainer/workloads/qwen_vggt/trained_qwen.h"
 
@@ -30,12 +30,16 @@ using Clock = std::chrono::steady_clock;
 using GenerateEnd = std::optional<Failure>;  // absent: it is done
 
 constexpr std::int64_t kTokensMax = 100'000;
-constexpr std::int64_t kConversationBytesMax = 4 << 20;
 constexpr std::int64_t kPreprocessorBytesMax = 1 << 20;
 constexpr double kTemperatureMax = 100;
 constexpr const char* kConversation = "--conversation";
 constexpr const char* kTokenizer = "--tokenizer";
 constexpr const char* kPixelsMax = "--image-pixels-max";
+/// Of those about data, what one conversation needs.
+constexpr std::string_view kConversationFlags[] = {
+    kTokenizer,    kPixelsMax,           "--max-history-images", "--seq-len",
+    "--video-fps", "--video-frames-min", "--video-frames-max",   "--video-pixels-max",
+};
 
 constexpr Flag kFlags[] = {
     {.name = "--from",
@@ -175,9 +179,9 @@ class Answering {
   }
 
   GenerateEnd answer(std::string_view text, const std::string& name, const Show& show) {
-    const auto open = open_turns_from(text, order_.conversation.parent_path());
+    auto open = open_conversation_from(text);
     if (!open) return refused(open.error(), name);
-    auto host = prompts_.batch(open->turns, open->pictures);
+    auto host = prompts_.batch(std::move(*open), order_.conversation.parent_path());
     if (!host) return refused(host.error(), name);
     Batch batch;
     for (auto& tensor : host->tensors)
@@ -228,9 +232,18 @@ ConversationOptions options_of(FlagReader& reader, const TrainedQwen& trained) {
   auto options = read_conversation_flags(reader);
   const auto folder = trained.folder();
   if (!reader.is_given(kTokenizer)) options.tokenizer = folder.string();
-  const auto text = read_small_file(folder / "preprocessor_config.json", kPreprocessorBytesMax);
-  if (!text || reader.is_given(kPixelsMax)) return options;
-  if (const auto bounds = pixel_bounds_from(*text)) options.pixels_max = bounds->max;
+  const auto text = read_small_file(folder / kPreprocessorFile, kPreprocessorBytesMax);
+  const auto bounds = text ? pixel_bounds_from(*text) : std::nullopt;
+  if (bounds && !reader.is_given(kPixelsMax)) options.pixels_max = bounds->max;
+  const auto of_videos = read_small_file(folder / kVideoPreprocessorFile, kPreprocessorBytesMax);
+  const auto said = of_videos ? seen_frames_from(*of_videos) : std::nullopt;
+  if (!said) return options;
+  auto& seen = options.seen;
+  seen.pixels_min = said->pixels_min;
+  if (!reader.is_given("--video-fps")) seen.of_second = said->of_second;
+  if (!reader.is_given("--video-frames-min")) seen.min = said->min;
+  if (!reader.is_given("--video-frames-max")) seen.max = said->max;
+  if (!reader.is_given("--video-pixels-max")) seen.pixels_max = said->pixels_max;
   return options;
 }
 
@@ -268,9 +281,8 @@ std::span<const Flag> all_flags() {
   static const auto kAll = [] {
     std::vector<Flag> flags(std::begin(kFlags), std::end(kFlags));
     for (const auto& flag : conversation_flags()) {
-      const std::string_view name = flag.name;
-      if (name == kTokenizer || name == kPixelsMax || name == "--max-history-images" ||
-          name == "--seq-len")
+      if (std::ranges::find(kConversationFlags, std::string_view(flag.name)) !=
+          std::ranges::end(kConversationFlags))
         flags.push_back(flag);
     }
     return flags;
@@ -283,7 +295,7 @@ std::span<const Flag> all_flags() {
 std::span<const WorkloadCommand> qwen_vggt_commands() {
   static const WorkloadCommand kCommands[] = {
       {.name = "generate",
-       .title = "Says what a trained Qwen2.5-VL answers, of pictures and text",
+       .title = "Says what a trained Qwen2.5-VL answers, of pictures, videos and text",
        .flags = all_flags(),
        .run = generate,
        .prints_result = true}};

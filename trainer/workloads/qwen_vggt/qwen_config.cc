@@ -1,11 +1,11 @@
 #include "trainer/workloads/qwen_vggt/qwen_config.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <utility>
 
 #include "contract/result.h"
+#include "trainer/workload/tensor_specs.h"
 
 namespace tj::trainer {
 namespace {
@@ -43,78 +43,48 @@ QwenConfig nano() {
   return config;
 }
 
-/// Adds tensors one behind the other, with their initial values.
-class Specs {
- public:
-  explicit Specs(std::vector<TensorSpec>& specs) : specs_(specs) {}
-
-  std::size_t next() const { return specs_.size(); }
-
-  void add(const std::string& name, std::vector<std::int64_t> shape, TensorInit init = {}) {
-    specs_.push_back({.name = name, .shape = std::move(shape), .init = init});
-  }
-  /// Outputs of the variance of the inputs.
-  void weight(const std::string& name, std::int64_t out, std::int64_t in) {
-    add(name + ".weight", {out, in}, normal(in));
-  }
-  void linear(const std::string& name, std::int64_t out, std::int64_t in) {
-    weight(name, out, in);
-    add(name + ".bias", {out});
-  }
-  void norm(const std::string& name, std::int64_t width) {
-    add(name + ".weight", {width}, {.kind = TensorInit::Kind::ones});
-  }
-
-  static TensorInit normal(std::int64_t in) {
-    return {.kind = TensorInit::Kind::normal, .scale = 1 / std::sqrt(static_cast<double>(in))};
-  }
-
- private:
-  std::vector<TensorSpec>& specs_;
-};
-
-void add_vision(Specs& specs, const QwenConfig& config, QwenTensors& tensors) {
+void add_vision(TensorSpecs& specs, const QwenConfig& config, QwenTensors& tensors) {
   const auto& vision = config.vision;
   tensors.patches = specs.next();
   specs.add("visual.patch_embed.proj.weight",
             {vision.width, kColours, vision.frames_of_patch, vision.patch_side, vision.patch_side},
-            Specs::normal(vision.values_of_patch()));
+            TensorSpecs::of_inputs(vision.values_of_patch()));
   for (std::int64_t layer = 0; layer < vision.layers; ++layer) {
     const auto prefix = "visual.blocks." + std::to_string(layer) + ".";
     tensors.vision_layers.push_back(specs.next());
-    specs.norm(prefix + "norm1", vision.width);
+    specs.rms_norm(prefix + "norm1", vision.width);
     specs.linear(prefix + "attn.qkv", 3 * vision.width, vision.width);
     specs.linear(prefix + "attn.proj", vision.width, vision.width);
-    specs.norm(prefix + "norm2", vision.width);
+    specs.rms_norm(prefix + "norm2", vision.width);
     specs.linear(prefix + "mlp.gate_proj", vision.hidden, vision.width);
     specs.linear(prefix + "mlp.up_proj", vision.hidden, vision.width);
     specs.linear(prefix + "mlp.down_proj", vision.width, vision.hidden);
   }
   tensors.merger = specs.next();
-  specs.norm("visual.merger.ln_q", vision.width);
+  specs.rms_norm("visual.merger.ln_q", vision.width);
   specs.linear("visual.merger.mlp.0", vision.merged_width(), vision.merged_width());
   specs.linear("visual.merger.mlp.2", config.text.width, vision.merged_width());
 }
 
-void add_text(Specs& specs, const QwenText& text, QwenTensors& tensors) {
+void add_text(TensorSpecs& specs, const QwenText& text, QwenTensors& tensors) {
   tensors.words = specs.next();
   specs.weight("model.embed_tokens", text.vocabulary, text.width);
   const auto key_value_width = text.key_value_heads * text.head_width();
   for (std::int64_t layer = 0; layer < text.layers; ++layer) {
     const auto prefix = "model.layers." + std::to_string(layer) + ".";
     tensors.layers.push_back(specs.next());
-    specs.norm(prefix + "input_layernorm", text.width);
+    specs.rms_norm(prefix + "input_layernorm", text.width);
     specs.linear(prefix + "self_attn.q_proj", text.width, text.width);
     specs.linear(prefix + "self_attn.k_proj", key_value_width, text.width);
     specs.linear(prefix + "self_attn.v_proj", key_value_width, text.width);
     specs.weight(prefix + "self_attn.o_proj", text.width, text.width);
-    specs.norm(prefix + "post_attention_layernorm", text.width);
+    specs.rms_norm(prefix + "post_attention_layernorm", text.width);
     specs.weight(prefix + "mlp.gate_proj", text.hidden, text.width);
     specs.weight(prefix + "mlp.up_proj", text.hidden, text.width);
     specs.weight(prefix + "mlp.down_proj", text.width, text.hidden);
   }
   tensors.norm = specs.next();
-  specs.norm("model.norm", text.width);
+  specs.rms_norm("model.norm", text.width);
   tensors.head = text.is_tied ? tensors.words : specs.next();
   if (!text.is_tied) specs.weight("lm_head", text.vocabulary, text.width);
 }
@@ -230,7 +200,7 @@ std::string qwen_flaw(const QwenConfig& config) {
 
 QwenTensors qwen_tensors(const QwenConfig& config) {
   QwenTensors tensors;
-  Specs specs(tensors.specs);
+  TensorSpecs specs(tensors.specs);
   add_vision(specs, config, tensors);
   add_text(specs, config.text, tensors);
   tensors.blocks = blocks_of(tensors);

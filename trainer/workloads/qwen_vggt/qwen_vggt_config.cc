@@ -17,6 +17,7 @@ constexpr int kIndent = 2;
 constexpr const char* kNano = "qwen-vggt-nano";
 constexpr std::int64_t kHiddenMax = 1'000'000;
 constexpr double kWeightMax = 1000;
+constexpr const char* kProcessor = "Qwen2_5_VLProcessor";
 
 // 128 conversations in a step on any number of GPUs, one in a pass: JanusVLN's way.
 constexpr GpuConfig kConfigs[] = {
@@ -96,6 +97,22 @@ std::string flaw_of(const Coupling& coupling) {
     return "coupling_hidden must be from 1 to " + std::to_string(kHiddenMax);
   if (!(std::abs(coupling.weight) <= kWeightMax)) return "coupling_weight is no such number";
   return "";
+}
+
+json patches_json(const PatchRule& rule) {
+  return {{"patch_size", rule.patch_side},
+          {"temporal_patch_size", rule.frames_of_patch},
+          {"merge_size", rule.merge_side},
+          // ColourScale's, as the published files write them
+          {"image_mean", {0.48145466, 0.4578275, 0.40821073}},
+          {"image_std", {0.26862954, 0.26130258, 0.27577711}}};
+}
+
+/// `otherwise` where there is no whole number, or no object.
+std::int64_t number_at(const json& object, const char* key, std::int64_t otherwise) {
+  if (!object.is_object()) return otherwise;
+  const auto found = object.find(key);
+  return found == object.end() ? otherwise : json_integer<std::int64_t>(*found).value_or(otherwise);
 }
 
 double matrix_elements(std::span<const TensorSpec> specs, const std::string& prefix) {
@@ -205,28 +222,50 @@ Result<QwenVggtConfig> qwen_vggt_config_from(const std::string& text,
 
 std::string preprocessor_json(const PatchRule& rule) {
   json document = {{"image_processor_type", "Qwen2VLImageProcessor"},
-                   {"processor_class", "Qwen2_5_VLProcessor"},
+                   {"processor_class", kProcessor},
                    {"min_pixels", rule.pixels_min},
-                   {"max_pixels", rule.pixels_max},
-                   {"patch_size", rule.patch_side},
-                   {"temporal_patch_size", rule.frames_of_patch},
-                   {"merge_size", rule.merge_side},
-                   // ColourScale's, as the published files write them
-                   {"image_mean", {0.48145466, 0.4578275, 0.40821073}},
-                   {"image_std", {0.26862954, 0.26130258, 0.27577711}}};
+                   {"max_pixels", rule.pixels_max}};
+  document.update(patches_json(rule));
+  return document.dump(kIndent) + "\n";
+}
+
+std::string video_preprocessor_json(const PatchRule& rule, const SeenFrames& seen) {
+  const auto least = std::min(seen.pixels_min, seen.pixels_max);
+  json document = {
+      {"video_processor_type", "Qwen2VLVideoProcessor"},
+      {"processor_class", kProcessor},
+      {"size", {{"shortest_edge", least}, {"longest_edge", seen.pixels_max}}},
+      {"fps", seen.of_second},
+      {"min_frames", seen.min},
+      {"max_frames", seen.max},
+  };
+  document.update(patches_json(rule));
   return document.dump(kIndent) + "\n";
 }
 
 std::optional<PixelBounds> pixel_bounds_from(const std::string& text) {
   const auto document = json::parse(text, nullptr, false);
-  if (!document.is_object()) return std::nullopt;
-  const auto number = [&](const char* key) -> std::int64_t {
-    const auto found = document.find(key);
-    return found != document.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
-  };
-  const PixelBounds bounds{.min = number("min_pixels"), .max = number("max_pixels")};
+  const PixelBounds bounds{.min = number_at(document, "min_pixels", 0),
+                           .max = number_at(document, "max_pixels", 0)};
   if (bounds.min < 1 || bounds.max < bounds.min) return std::nullopt;
   return bounds;
+}
+
+std::optional<SeenFrames> seen_frames_from(const std::string& text) {
+  const auto document = json::parse(text, nullptr, false);
+  if (!document.is_object()) return std::nullopt;
+  SeenFrames seen;
+  const auto size = document.value("size", json());
+  seen.pixels_min = number_at(size, "shortest_edge", seen.pixels_min);
+  seen.pixels_max = number_at(size, "longest_edge", seen.pixels_max);
+  seen.min = number_at(document, "min_frames", seen.min);
+  seen.max = number_at(document, "max_frames", seen.max);
+  const auto fps = document.find("fps");
+  if (fps != document.end() && fps->is_number()) seen.of_second = fps->get<double>();
+  const bool is_sane = seen.of_second >= 0.001 && seen.of_second <= 1000 && seen.min >= 1 &&
+                       seen.max >= 1 && seen.min <= kSeenFramesMax && seen.max <= kSeenFramesMax &&
+                       seen.pixels_min >= 1 && seen.pixels_max >= seen.pixels_min;
+  return is_sane ? std::optional(seen) : std::nullopt;
 }
 
 double qwen_vggt_flops(const QwenVggtConfig& config, const ConversationSize& size) {

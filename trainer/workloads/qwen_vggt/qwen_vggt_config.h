@@ -67,6 +67,14 @@ struct PixelBounds {
 };
 std::optional<PixelBounds> pixel_bounds_from(const std::string& text);
 
+inline constexpr const char* kPreprocessorFile = "preprocessor_config.json";
+inline constexpr const char* kVideoPreprocessorFile = "video_preprocessor_config.json";
+/// video_preprocessor_config.json, as transformers reads it.
+std::string video_preprocessor_json(const PatchRule& rule, const SeenFrames& seen);
+/// What such a file says of frames, what it leaves out as SeenFrames has it; absent: what no flags
+/// could say.
+std::optional<SeenFrames> seen_frames_from(const std::string& text);
+
 /// Matrix products and attention of a forward pass over such a sample.
 double qwen_vggt_flops(const QwenVggtConfig& config, const ConversationSize& size);
 

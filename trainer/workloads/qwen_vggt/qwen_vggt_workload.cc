@@ -26,7 +26,6 @@ constexpr double kRateMax = std::numeric_limits<double>::max();
 // JanusVLN's scripts/train.sh: 1e-6 and 1e-5 beside 2e-5.
 constexpr double kVisionShare = 0.05;
 constexpr double kProjectorShare = 0.5;
-constexpr const char* kPreprocessor = "preprocessor_config.json";
 
 constexpr Flag kFlags[] = {
     {.name = kVggt,
@@ -258,7 +257,8 @@ std::map<std::string, std::string> QwenVggtWorkload::files() const {
   auto files = files_;
   auto rule = conversation_shape().patches;
   rule.pixels_max = std::max(rule.pixels_min, std::min(rule.pixels_max, options_.pixels_max));
-  files[kPreprocessor] = preprocessor_json(rule);
+  files[kPreprocessorFile] = preprocessor_json(rule);
+  files[kVideoPreprocessorFile] = video_preprocessor_json(rule, options_.seen);
   return files;
 }
 

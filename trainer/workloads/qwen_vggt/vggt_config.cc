@@ -1,8 +1,8 @@
 #include "trainer/workloads/qwen_vggt/vggt_config.h"
 
-#include <cmath>
 #include <utility>
 
+#include "trainer/workload/tensor_specs.h"
 #include "trainer/workloads/qwen_vggt/image_grid.h"
 
 namespace tj::trainer {
@@ -14,74 +14,50 @@ constexpr double kTokenSpread = 1e-6;  // of tokens that stand before the patche
 constexpr double kLayerScale = 0.01;   // with which an aggregator's branch begins
 constexpr double kPositionSpread = 0.02;
 
-class Specs {
- public:
-  explicit Specs(std::vector<TensorSpec>& specs) : specs_(specs) {}
-
-  std::size_t next() const { return specs_.size(); }
-
-  void add(const std::string& name, std::vector<std::int64_t> shape, TensorInit init = {}) {
-    specs_.push_back(
-        {.name = name, .shape = std::move(shape), .init = init, .kind = TensorKind::frozen});
-  }
-  void normal(const std::string& name, std::vector<std::int64_t> shape, double spread) {
-    add(name, std::move(shape), {.kind = TensorInit::Kind::normal, .scale = spread});
-  }
-  void linear(const std::string& name, std::int64_t out, std::int64_t in) {
-    normal(name + ".weight", {out, in}, 1 / std::sqrt(static_cast<double>(in)));
-    add(name + ".bias", {out});
-  }
-  void norm(const std::string& name, std::int64_t width) {
-    add(name + ".weight", {width}, {.kind = TensorInit::Kind::ones});
-    add(name + ".bias", {width});
-  }
-  void scale(const std::string& name, std::int64_t width, double begin) {
-    add(name + ".gamma", {width}, {.kind = TensorInit::Kind::constant, .scale = begin});
-  }
-
- private:
-  std::vector<TensorSpec>& specs_;
-};
-
 struct LayerKind {
   bool has_norms = false;  // of queries and keys
   double scale = 1;
 };
 
-void add_layer(Specs& specs, const std::string& prefix, const VggtConfig& config,
-               const LayerKind& kind) {
-  const auto width = config.width;
-  specs.norm(prefix + "norm1", width);
-  specs.linear(prefix + "attn.qkv", 3 * width, width);
-  if (kind.has_norms) {
-    specs.norm(prefix + "attn.q_norm", config.head_width());
-    specs.norm(prefix + "attn.k_norm", config.head_width());
-  }
-  specs.linear(prefix + "attn.proj", width, width);
-  specs.scale(prefix + "ls1", width, kind.scale);
-  specs.norm(prefix + "norm2", width);
-  specs.linear(prefix + "mlp.fc1", config.hidden, width);
-  specs.linear(prefix + "mlp.fc2", width, config.hidden);
-  specs.scale(prefix + "ls2", width, kind.scale);
+void add_scale(TensorSpecs& specs, const std::string& name, std::int64_t width, double begin) {
+  specs.add(name + ".gamma", {width}, {.kind = TensorInit::Kind::constant, .scale = begin});
 }
 
-void add_dino(Specs& specs, const VggtConfig& config, VggtTensors& tensors) {
+void add_layer(TensorSpecs& specs, const std::string& prefix, const VggtConfig& config,
+               const LayerKind& kind) {
+  const auto width = config.width;
+  specs.layer_norm(prefix + "norm1", width);
+  specs.linear(prefix + "attn.qkv", 3 * width, width);
+  if (kind.has_norms) {
+    specs.layer_norm(prefix + "attn.q_norm", config.head_width());
+    specs.layer_norm(prefix + "attn.k_norm", config.head_width());
+  }
+  specs.linear(prefix + "attn.proj", width, width);
+  add_scale(specs, prefix + "ls1", width, kind.scale);
+  specs.layer_norm(prefix + "norm2", width);
+  specs.linear(prefix + "mlp.fc1", config.hidden, width);
+  specs.linear(prefix + "mlp.fc2", width, config.hidden);
+  add_scale(specs, prefix + "ls2", width, kind.scale);
+}
+
+void add_dino(TensorSpecs& specs, const VggtConfig& config, VggtTensors& tensors) {
   const std::string prefix = "aggregator.patch_embed.";
   const auto width = config.width, side = config.patch_side;
   const auto positions = 1 + config.positions_side * config.positions_side;
   tensors.patches = specs.next();
-  specs.normal(prefix + "cls_token", {1, 1, width}, kTokenSpread);
-  specs.normal(prefix + "pos_embed", {1, positions, width}, kPositionSpread);
-  specs.normal(prefix + "register_tokens", {1, config.registers, width}, kTokenSpread);
-  specs.normal(prefix + "patch_embed.proj.weight", {width, kColours, side, side},
-               1 / std::sqrt(static_cast<double>(kColours * side * side)));
+  specs.add(prefix + "cls_token", {1, 1, width}, TensorSpecs::random(kTokenSpread));
+  specs.add(prefix + "pos_embed", {1, positions, width}, TensorSpecs::random(kPositionSpread));
+  specs.add(prefix + "register_tokens", {1, config.registers, width},
+            TensorSpecs::random(kTokenSpread));
+  specs.add(prefix + "patch_embed.proj.weight", {width, kColours, side, side},
+            TensorSpecs::of_inputs(kColours * side * side));
   specs.add(prefix + "patch_embed.proj.bias", {width});
   for (std::int64_t layer = 0; layer < config.dino_layers; ++layer) {
     tensors.dino_layers.push_back(specs.next());
     add_layer(specs, prefix + "blocks." + std::to_string(layer) + ".", config, {});
   }
   tensors.dino_norm = specs.next();
-  specs.norm(prefix + "norm", width);
+  specs.layer_norm(prefix + "norm", width);
 }
 
 }  // namespace
@@ -110,11 +86,12 @@ std::string vggt_flaw(const VggtConfig& config) {
 
 VggtTensors vggt_tensors(const VggtConfig& config) {
   VggtTensors tensors;
-  Specs specs(tensors.specs);
+  TensorSpecs specs(tensors.specs, TensorKind::frozen);
   add_dino(specs, config, tensors);
   tensors.special = specs.next();
-  specs.normal("aggregator.camera_token", {1, 2, 1, config.width}, kTokenSpread);
-  specs.normal("aggregator.register_token", {1, 2, config.registers, config.width}, kTokenSpread);
+  specs.add("aggregator.camera_token", {1, 2, 1, config.width}, TensorSpecs::random(kTokenSpread));
+  specs.add("aggregator.register_token", {1, 2, config.registers, config.width},
+            TensorSpecs::random(kTokenSpread));
   const LayerKind kind{.has_norms = true, .scale = kLayerScale};
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const auto number = std::to_string(layer) + ".";
