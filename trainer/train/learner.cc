@@ -104,6 +104,7 @@ ModelKeeper Learner::keeper() {
     return place ? place(index, tensor) : tensor;
   };
   if (memory_) keeper.memory = &*memory_;
+  if (comm_.world_size() > 1) keeper.ranks = &comm_;
   return keeper;
 }
 

@@ -25,7 +25,7 @@ QwenVggtConfig nano(bool is_coupled = true) {
 std::unique_ptr<SceneFeatures> features_of(const QwenVggtConfig& config,
                                            std::int64_t cache_bytes = 1 << 20) {
   if (!config.coupling) return nullptr;
-  auto features = open_scene_features(*config.coupling, {}, cache_bytes);
+  auto features = open_scene_features(*config.coupling, {}, {.cache_bytes_max = cache_bytes});
   EXPECT_TRUE(features.ok());
   return std::move(*features);
 }

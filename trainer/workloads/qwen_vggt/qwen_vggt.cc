@@ -86,7 +86,8 @@ at::Tensor QwenVggt::pictures(const ConversationBatch& batch) const {
     for (const auto& sample : batch.samples)
       if (sample.scene) scenes.push_back(&*sample.scene);
   std::vector<at::Tensor> features;
-  if (!scenes.empty()) features = features_->newest(scenes);
+  if (!scenes.empty() || (features_ && features_->is_shared_out()))
+    features = features_->newest(scenes);
   const auto plain = qwen_->pictures(batch.qwen);
   if (scenes.empty()) return plain;
   return in_block(hooks_, layout_.geometry_block,

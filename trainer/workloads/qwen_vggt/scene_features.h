@@ -23,8 +23,10 @@ class SceneFeatures {
 
   /// float32 [patches by rows, 2 x VGGT's width] of the newest frame of each scene; without
   /// gradients. A frame is looked at by itself: what it becomes depends on no other one, nor on
-  /// what was kept.
+  /// what was kept. Collective where VGGT is shared out.
   std::vector<at::Tensor> newest(std::span<const SceneFrames* const> scenes);
+  /// Then each rank calls newest() in each pass, also without scenes.
+  bool is_shared_out() const { return vggt_->is_shared_out(); }
 
   /// Frames that were looked at, and that were known.
   std::int64_t seen() const { return seen_; }
@@ -35,8 +37,8 @@ class SceneFeatures {
     std::int64_t hash = 0;
     at::Tensor patches;  // float32 [1, patches, width]
   };
-  at::Tensor patches_of(const SceneFrames& scene, std::int64_t index);
-  at::Tensor patches_of(const SceneFrames& scene);
+  using PatchesByHash = std::unordered_map<std::int64_t, at::Tensor>;  // [1, patches, width] each
+  PatchesByHash look_at(std::span<const SceneFrames* const> scenes);
   void keep(std::int64_t hash, const at::Tensor& patches);
 
   std::unique_ptr<Vggt> vggt_;
