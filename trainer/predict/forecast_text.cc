@@ -4,6 +4,7 @@
 #include <map>
 
 #include "trainer/predict/forecast.h"
+#include "trainer/predict/remedies.h"
 #include "trainer/values/settings.h"
 
 namespace tj::trainer {
@@ -168,7 +169,7 @@ std::string memory_text(const Forecast& forecast) {
   const auto& inputs = forecast.inputs;
   std::string text = "memory of one rank\n";
   for (const auto& part : forecast.memory.parts)
-    text += format("  %-22s%10s\n", std::string(part.name).c_str(), bytes_text(part.bytes).c_str());
+    text += format("  %-22s%10s\n", part.name.c_str(), bytes_text(part.bytes).c_str());
   text += format("  %-22s%10s", "all", bytes_text(forecast.memory.bytes()).c_str());
   if (inputs.room.bytes) text += " of " + bytes_text(*inputs.room.bytes) + " " + inputs.room.origin;
   text += "\n  activations: " + inputs.activations_origin + "\n";
@@ -180,7 +181,10 @@ std::string memory_text(const Forecast& forecast) {
     text += "\n";
   }
   const auto shortage = shortage_text(forecast);
-  return text + (shortage.empty() ? "" : "  does not fit: " + shortage + "\n");
+  if (shortage.empty()) return text;
+  text += "  does not fit: " + shortage + "\n";
+  const auto less = takes_less_text(forecast.remedies, forecast.memory.bytes());
+  return less.empty() ? text : text + "  takes less: " + less + "\n";
 }
 
 }  // namespace
