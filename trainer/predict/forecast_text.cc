@@ -165,6 +165,15 @@ std::string gpus_text(const Forecast& forecast) {
   return text;
 }
 
+std::string what_fits(const Forecast& forecast) {
+  if (forecast.change) return forecast.change->text + " fits";
+  for (const auto& remedy : forecast.remedies)
+    if (remedy.bytes <= forecast.inputs.room.bytes.value_or(0)) return remedy.flag + " fits";
+  const int ranks = forecast.inputs.memory.ranks;
+  return "no stage of ZeRO and no smaller pass makes it fit on " + std::to_string(ranks) +
+         (ranks == 1 ? " rank" : " ranks");
+}
+
 std::string memory_text(const Forecast& forecast) {
   const auto& inputs = forecast.inputs;
   std::string text = "memory of one rank\n";
@@ -212,11 +221,7 @@ std::string shortage_text(const Forecast& forecast) {
   if (forecast.fits) return "";
   return "a rank needs " + bytes_text(forecast.memory.bytes()) +
          (forecast.memory.is_whole ? "" : " and its activations") + ", and has " +
-         bytes_text(room.bytes.value_or(0)) + " " + room.origin + "; " +
-         (forecast.change ? forecast.change->text + " fits"
-                          : "no stage of ZeRO and no smaller pass makes it fit on " +
-                                std::to_string(forecast.inputs.memory.ranks) +
-                                (forecast.inputs.memory.ranks == 1 ? " rank" : " ranks"));
+         bytes_text(room.bytes.value_or(0)) + " " + room.origin + "; " + what_fits(forecast);
 }
 
 std::string forecast_text(const Forecast& forecast) {

@@ -102,12 +102,17 @@ TrainPlan with_samples(TrainPlan plan, std::int64_t samples) {
   return plan;
 }
 
+PassMemory of_one_sample(const PassProbeRequest& request) {
+  return request.workload.pass_memory({.precision = request.plan.precision,
+                                       .recompute = request.plan.recompute,
+                                       .is_gpu = request.plan.gpu.has_value()});
+}
+
 /// Of weights, gradients and moments, and of what the workload holds beside them.
 double state_bytes(const PassProbeRequest& request) {
   double bytes = kStateBytesOfElement *
                  static_cast<double>(trained_elements(tensors_of(request.plan, request.workload)));
-  const auto passes = request.workload.pass_memory({.precision = request.plan.precision});
-  for (const auto& part : passes.held) bytes += part.bytes;
+  for (const auto& part : of_one_sample(request).held) bytes += part.bytes;
   return bytes;
 }
 
@@ -316,12 +321,13 @@ class Prober {
 }  // namespace
 
 Result<PassProbe> probe_passes(const PassProbeRequest& request) {
-  const double state = state_bytes(request);
-  if (state > kMemoryShareMax * request.memory_bytes)
+  const auto activations = of_one_sample(request).activation_bytes;
+  const double bytes = state_bytes(request) + activations.value_or(0);
+  if (bytes > kMemoryShareMax * request.memory_bytes)
     return Error{.code = Code::unavailable,
-                 .message = "a pass here would take " + bytes_text(state) +
-                            " for the model alone, and " + bytes_text(request.memory_bytes) +
-                            " are free",
+                 .message = "a pass here would take " + bytes_text(bytes) +
+                            (activations ? " with one sample" : " for the model alone") + ", and " +
+                            bytes_text(request.memory_bytes) + " are free",
                  .subject = {}};
   return Prober(request).measure();
 }

@@ -38,6 +38,14 @@ RankRoom room_of(const Asked& asked) {
                     .process_bytes = asked.process_bytes});
 }
 
+/// For passes that are run here: of a GPU its own.
+double probe_bytes(const Asked& asked) {
+  const auto room = rank_room({.gpu = asked.plan.gpu,
+                               .gpu_name = asked.accelerator.text,
+                               .env = asked.env});
+  return asked.plan.gpu && room.bytes ? *room.bytes : free_bytes(asked.env);
+}
+
 /// A CPU shows what a GPU would take only roughly: its kernels are others, and its precision.
 bool trusts_formula(const Asked& asked, const ForecastInputs& inputs) {
   return asked.request.gpu_bytes && !asked.plan.gpu && inputs.memory.activation_bytes;
@@ -73,7 +81,7 @@ std::optional<Failure> measure_passes(const Asked& asked, ForecastInputs& inputs
                                    .workload = *asked.workload,
                                    .source = *asked.source,
                                    .seconds_max = asked.request.pass_seconds_max,
-                                   .memory_bytes = free_bytes(asked.env),
+                                   .memory_bytes = probe_bytes(asked),
                                    .measures_time = !given});
   if (!probe) {
     if (!has_formula)
@@ -170,7 +178,7 @@ double recompute_share(const Choice& choice, Flags flags, double activation_byte
   const auto probe = probe_passes({.plan = asked.plan,
                                    .workload = *asked.workload,
                                    .source = *asked.source,
-                                   .memory_bytes = free_bytes(asked.env),
+                                   .memory_bytes = probe_bytes(asked),
                                    .measures_time = false});
   return probe ? std::min(1.0, probe->activation_bytes / activation_bytes) : 0;
 }

@@ -78,6 +78,13 @@ FrozenLayers Vggt::take_layers(Communicator* ranks) {
   return {layers, *ranks, device_of(options_.gpu)};
 }
 
+std::int64_t Vggt::held_bytes() const {
+  auto bytes = layers_.held_bytes();
+  for (const auto& weight : weights_)
+    if (weight.defined()) bytes += static_cast<std::int64_t>(weight.nbytes());
+  return bytes;
+}
+
 at::TensorList Vggt::part(std::size_t first, std::size_t count) const {
   return at::TensorList(weights_).slice(first, count);
 }

@@ -51,6 +51,8 @@ class Vggt {
 
   const VggtConfig& config() const { return config_; }
   bool is_shared_out() const { return layers_.is_shared_out(); }
+  /// Of its weights, on this rank.
+  std::int64_t held_bytes() const;
 
  private:
   struct Walked;  // scenes on their way through the layers
