@@ -125,6 +125,12 @@ void Learner::pass(const Batch& batch, std::int64_t first_sample, std::int64_t w
   ++passes_done_;
 }
 
+/// Logical shards are passes of their own.
+void Learner::look_ahead(const Batch& next) {
+  const auto timed = clock_.time(Section::forward);
+  if (parallel_->tree() == nullptr) model_->ahead(next);
+}
+
 /// Of what backward makes.
 double Learner::gradient_scale() const {
   return plan_.precision == Precision::fp16 ? loss_scale_.scale : 1.0;

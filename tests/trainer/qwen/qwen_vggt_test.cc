@@ -145,6 +145,34 @@ TEST(QwenVggt, frames_that_come_again_are_looked_at_once) {
   }
 }
 
+/// The engine says which batch comes next before it computes the one before.
+TEST(QwenVggt, a_pass_that_was_begun_has_the_same_bits) {
+  const auto config = nano();
+  const auto model = model_of(config), plain = model_of(config);
+  const at::NoGradGuard no_gradients;
+  const SceneSet mixed{.count = 1 << 20, .text_percent = 50};
+  std::vector<Batch> batches;
+  for (std::int64_t number = 0; number < 6; ++number)
+    batches.push_back(batch_of(config, {number, number + 100}, mixed));
+  const auto expect_same = [&](const Batch& batch) {
+    EXPECT_EQ(loss_of(model, batch), loss_of(plain, batch));
+  };
+  for (std::size_t i = 0; i + 1 < batches.size(); ++i) {
+    model.ahead(batches[i + 1]);
+    expect_same(batches[i]);
+  }
+  expect_same(batches.back());
+  // Nobody comes for these, or only for the last.
+  for (const auto& batch : batches) model.ahead(batch);
+  expect_same(batches[0]);
+  expect_same(batches.back());
+  model.ahead(batches[1]);
+  model.ahead(batches[1]);
+  expect_same(batches[1]);
+  expect_same(batches[1]);
+  expect_same(batches[2]);
+}
+
 TEST(QwenVggt, each_tensor_has_a_gradient_where_there_are_pictures) {
   const auto config = nano();
   const auto model = model_of(config);

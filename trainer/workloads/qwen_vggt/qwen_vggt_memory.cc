@@ -219,8 +219,11 @@ PassMemory qwen_vggt_memory(const QwenVggtConfig& config, const ConversationSize
   if (!config.coupling) return memory;
   const auto& vggt = config.coupling->vggt;
   memory.held = held_bytes(vggt, counts, rule, room);
-  // VGGT looks before anything else is computed.
-  memory.activation_bytes = std::max(*memory.activation_bytes, vggt_bytes(vggt, counts, rule));
+  // VGGT looks before anything else is computed; on a GPU beside the pass before.
+  const double looking = vggt_bytes(vggt, counts, rule);
+  const bool is_beside = rule.is_gpu && !(room.is_shared_out && rule.ranks > 1);
+  auto& bytes = *memory.activation_bytes;
+  bytes = is_beside ? bytes + looking : std::max(bytes, looking);
   return memory;
 }
 

@@ -15,7 +15,16 @@ constexpr float kPixelMax = 255;
 
 SceneFeatures::SceneFeatures(std::unique_ptr<Vggt> vggt, FrameSight sight,
                              std::int64_t cache_bytes_max)
-    : vggt_(std::move(vggt)), sight_(sight), bytes_max_(cache_bytes_max) {}
+    : vggt_(std::move(vggt)),
+      side_(vggt_->device()),
+      sight_(sight),
+      bytes_max_(cache_bytes_max) {}
+
+SideWork::Begun SceneFeatures::begin(std::span<const SceneFrames* const> scenes) {
+  std::vector<at::Tensor> frames;
+  for (const auto* const scene : scenes) frames.push_back(scene->frames);
+  return side_.begin(frames, [&] { return looked(scenes); });
+}
 
 /// Of all frames. Those that nobody knows are looked at together, layer by layer.
 SceneFeatures::PatchesByHash SceneFeatures::look_at(std::span<const SceneFrames* const> scenes) {
@@ -60,7 +69,7 @@ void SceneFeatures::keep(std::int64_t hash, const at::Tensor& patches) {
   }
 }
 
-std::vector<at::Tensor> SceneFeatures::newest(std::span<const SceneFrames* const> scenes) {
+std::vector<at::Tensor> SceneFeatures::looked(std::span<const SceneFrames* const> scenes) {
   const at::NoGradGuard no_gradients;
   const auto patches = look_at(scenes);
   // Scenes of as many frames of one size attend in one call.

@@ -22,8 +22,8 @@ constexpr float kDeviation[] = {0.229F, 0.224F, 0.225F};
 // Places of what stands before DINO's layers.
 constexpr std::size_t kClass = 0, kPositions = 1, kRegisters = 2, kPatchWeight = 3, kPatchBias = 4;
 
-at::Tensor by_colour(const float (&values)[3], const at::Tensor& like) {
-  return torch::tensor(at::ArrayRef<float>(values, 3)).view({3, 1, 1}).to(like.device());
+at::Tensor by_colour(const float (&values)[3], at::Device device) {
+  return torch::tensor(at::ArrayRef<float>(values, 3)).view({3, 1, 1}).to(device);
 }
 
 /// Of a product of matrices: images [N, 3, height, width] -> [N, patches by rows, values].
@@ -34,11 +34,14 @@ at::Tensor patch_values(const at::Tensor& images, std::int64_t side) {
       .reshape({images.size(0), rows * columns, images.size(1) * side * side});
 }
 
-/// int64 [T, 2]: patches from 1 on, what stands before them at 0.
-at::Tensor token_places(std::int64_t special, std::int64_t rows, std::int64_t columns) {
+/// int64 [T, 2]: patches from 1 on, what stands before them at 0. Made on the device: a copy to it
+/// would wait for all that the stream has.
+at::Tensor token_places(std::int64_t special, std::int64_t rows, std::int64_t columns,
+                        at::Device device) {
+  const auto options = at::TensorOptions().dtype(at::kLong).device(device);
   const auto patches = torch::cartesian_prod(
-      {torch::arange(1, rows + 1, at::kLong), torch::arange(1, columns + 1, at::kLong)});
-  return at::cat({torch::zeros({special, 2}, at::kLong), patches});
+      {torch::arange(1, rows + 1, options), torch::arange(1, columns + 1, options)});
+  return at::cat({torch::zeros({special, 2}, options), patches});
 }
 
 }  // namespace
@@ -55,11 +58,15 @@ Vggt::Vggt(std::vector<at::Tensor> weights, const VggtConfig& config, const Mode
     : config_(config),
       options_(options),
       layout_(vggt_tensors(config)),
+      mean_(by_colour(kMean, device())),
+      deviation_(by_colour(kDeviation, device())),
       weights_(std::move(weights)),
       layers_(take_layers(ranks)) {
   for (auto& weight : weights_)
-    if (weight.defined()) weight = weight.to(device_of(options.gpu));
+    if (weight.defined()) weight = weight.to(device());
 }
+
+at::Device Vggt::device() const { return device_of(options_.gpu); }
 
 /// Moves the layers' tensors out of the others.
 FrozenLayers Vggt::take_layers(Communicator* ranks) {
@@ -75,7 +82,7 @@ FrozenLayers Vggt::take_layers(Communicator* ranks) {
     take(layout_.global_layers[layer], kTensorsOfVggtLayer);
   }
   if (ranks == nullptr) return FrozenLayers(std::move(layers));
-  return {layers, *ranks, device_of(options_.gpu)};
+  return {layers, *ranks, device()};
 }
 
 std::int64_t Vggt::held_bytes() const {
@@ -101,7 +108,7 @@ at::Tensor Vggt::positions(std::int64_t rows, std::int64_t columns) const {
 
 /// frames [N, 3, height, width] -> [N, T, C], as DINO's first layer gets them.
 at::Tensor Vggt::embedded(const at::Tensor& frames) const {
-  const auto images = (frames - by_colour(kMean, frames)) / by_colour(kDeviation, frames);
+  const auto images = (frames - mean_) / deviation_;
   const auto before = part(layout_.patches, kPatchBias + 1);
   const auto count = images.size(0), side = config_.patch_side;
   const auto weight = before[kPatchWeight].flatten(1);
@@ -128,7 +135,7 @@ at::Tensor Vggt::without_special(const at::Tensor& x) const {
 /// depends on no other.
 std::vector<at::Tensor> Vggt::patches(std::span<const at::Tensor> images) const {
   const at::NoGradGuard no_gradients;
-  const Autocast autocast(options_.precision, device_of(options_.gpu).type());
+  const Autocast autocast(options_.precision, device().type());
   std::vector<at::Tensor> made;
   for (const auto& frames : images) made.push_back(embedded(frames));
   const VggtLayerRule rule{.heads = config_.heads, .norm_eps = kDinoNormEps};
@@ -157,8 +164,7 @@ Vggt::Walked Vggt::begun(const VggtScenes& scenes, FrameSight sight) const {
   auto x = with_special(patches.flatten(0, 1), frame_count);
   const auto tokens_of_frame = x.size(1);
   const auto places = token_places(config_.special_tokens(), scenes.rows,
-                                   patches.size(2) / scenes.rows)
-                          .to(patches.device());
+                                   patches.size(2) / scenes.rows, patches.device());
   return {.x = std::move(x),
           .of_frame = {},
           .in_frame = {.heads = config_.heads, .turns = vggt_turns(places, config_.head_width())},
@@ -173,7 +179,7 @@ std::vector<at::Tensor> Vggt::tokens_of(std::span<const VggtScenes> scenes, Fram
                                         std::int64_t layers) const {
   TJ_CHECK(layers >= 1 && layers <= config_.layers, "layers of this model");
   const at::NoGradGuard no_gradients;
-  const Autocast autocast(options_.precision, device_of(options_.gpu).type());
+  const Autocast autocast(options_.precision, device().type());
   std::vector<Walked> all;
   for (const auto& alike : scenes) all.push_back(begun(alike, sight));
   const auto first = layout_.dino_layers.size();

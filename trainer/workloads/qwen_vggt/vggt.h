@@ -50,6 +50,7 @@ class Vggt {
   std::vector<at::Tensor> newest_of(std::span<const VggtScenes> scenes, FrameSight sight) const;
 
   const VggtConfig& config() const { return config_; }
+  at::Device device() const;
   bool is_shared_out() const { return layers_.is_shared_out(); }
   /// Of its weights, on this rank.
   std::int64_t held_bytes() const;
@@ -70,6 +71,7 @@ class Vggt {
   VggtConfig config_;
   ModelOptions options_;
   VggtTensors layout_;
+  at::Tensor mean_, deviation_;  // of the colours
   std::vector<at::Tensor> weights_;  // but those of the layers
   FrozenLayers layers_;  // DINO's; then in turn those that attend inside frames, and over all
 };
