@@ -26,14 +26,17 @@ struct LayerShape {
   double inputs_of_attention = 1;
   /// In widths: q, k, v and what comes out, each as often as it is copied.
   double attention = 4;
+  double matrices = 0;  // elements of all
 };
 
 LayerShape shape_of(const QwenText& text) {
+  const double of_keys = real(text.key_value_heads * text.head_width());
   return {.width = real(text.width),
           .hidden = real(text.hidden),
           .heads = real(text.heads),
           .inputs_of_attention = 3,
-          .attention = 4};
+          .attention = 4,
+          .matrices = real(text.width) * (2 * real(text.width) + 2 * of_keys + 3 * real(text.hidden))};
 }
 
 /// Windows are cut out of q, k and v, and what comes out is put into order.
@@ -42,7 +45,8 @@ LayerShape shape_of(const QwenVision& vision) {
           .hidden = real(vision.hidden),
           .heads = real(vision.heads),
           .inputs_of_attention = 1,
-          .attention = 5};
+          .attention = 5,
+          .matrices = real(vision.width) * (4 * real(vision.width) + 3 * real(vision.hidden))};
 }
 
 /// A norm's input; without a kernel of its own, which GPUs have, it also leaves what its weights
@@ -93,16 +97,20 @@ struct Tower {
 
 Tower tower_of(const LayerShape& layer, std::int64_t layers, double tokens, const PassRule& rule) {
   const double inside = tokens * kept_bytes(layer, rule);
-  const double passing = tokens * passing_bytes(layer, rule) +
-                         layer.width * layer.hidden * (value_bytes(rule) + kFloat);
-  if (!rule.recompute) return {.kept = real(layers) * inside, .working = passing};
+  const double passing = tokens * passing_bytes(layer, rule);
+  const double of_gradient = is_half(rule) ? kHalf + kFloat : kFloat;
+  if (!rule.recompute)
+    return {.kept = real(layers) * inside,
+            .working = passing + layer.width * layer.hidden * of_gradient};
+  // The gradients of a layer come together, and its weights are cast anew.
+  const double of_weights = layer.matrices * (of_gradient + (rule.casts_weights ? kHalf : 0));
   const double inputs = tokens * layer.width * kFloat;
-  return {.kept = real(layers) * inputs, .working = inside + passing};
+  return {.kept = real(layers) * inputs, .working = inside + passing + of_weights};
 }
 
 /// What stands around the vision tower's layers: patches, positions, and what makes tokens of them.
 double around_vision(const QwenVision& vision, double patches, const PassRule& rule) {
-  const double pixels = real(vision.values_of_patch()) * (kFloat + (is_half(rule) ? kHalf : 0));
+  const double pixels = real(vision.values_of_patch()) * value_bytes(rule);
   const double turns = real(vision.head_width()) * kFloat;
   const double merged = norm_bytes(real(vision.width), rule) +
                         input_bytes(real(vision.width), 1, rule) +
@@ -127,7 +135,8 @@ double coupling_bytes(const QwenVggtConfig& config, const Counts& counts, const 
 
 struct Head {
   double kept = 0;     // of judged tokens, until their backward
-  double working = 0;  // of logits, at most
+  double forward = 0;  // of logits and their logarithms
+  double working = 0;  // of them in backward
 };
 
 /// Logits, their logarithms and two gradients of that size; then the gradient of the matrix.
@@ -136,6 +145,7 @@ Head head_of(const QwenText& text, double judged, const PassRule& rule) {
   const double of_matrix = vocabulary * width * (value_bytes(rule) + (is_half(rule) ? kFloat : 0));
   const double gradient = judged * vocabulary * value_bytes(rule);
   return {.kept = judged * (norm_bytes(width, rule) + input_bytes(width, 1, rule)),
+          .forward = 2 * judged * vocabulary * kFloat,
           .working = std::max(3 * judged * vocabulary * kFloat, gradient + of_matrix)};
 }
 
@@ -156,8 +166,14 @@ double qwen_bytes(const QwenVggtConfig& config, const Counts& counts, const Pass
                         coupling_bytes(config, counts, rule);
   const double casts = cast_bytes(config, rule);
   const double all = around + of_vision.kept + of_text.kept + (rule.recompute ? 0 : casts);
-  return std::max({all + head.kept + head.working, all + of_text.working,
-                   around + of_vision.kept + of_vision.working, all + (rule.recompute ? casts : 0)});
+  // In a forward of half precision the pixels in float32 are there, too.
+  const double pixels =
+      is_half(rule) ? counts.patches * real(vision.values_of_patch()) * kFloat : 0;
+  return std::max({all + pixels + (rule.recompute ? casts : 0),  // the forward of the layers
+                   all + pixels + head.kept + head.forward,      // of the head
+                   all + head.kept + head.working,               // the backward of the head
+                   all + of_text.working,                        // of the language
+                   around + of_vision.kept + of_vision.working});
 }
 
 /// At the highest, while VGGT looks: its MLP, with all that a layer still holds (vggt_layer.cc).
