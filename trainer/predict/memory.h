@@ -28,10 +28,10 @@ struct MemoryInputs {
   /// micro-batch of the run; absent: not known.
   std::optional<double> activation_bytes = {};
   std::vector<MemoryPart> held = {};  // by the workload, beside its tensors
-  double data_bytes = 0;     // batches that were read ahead
-  double process_bytes = 0;  // the program and its libraries, or a GPU's context
-  double scratch_bytes = 0;  // of libraries, beside tensors
-  bool saves_here = true;    // the copy of the state for a checkpoint is in this memory
+  double data_bytes = 0;              // batches that were read ahead
+  double process_bytes = 0;           // the program and its libraries, or a GPU's context
+  double scratch_bytes = 0;           // of libraries, beside tensors
+  bool saves_here = true;             // the copy of the state for a checkpoint is in this memory
 };
 
 struct MemoryNeed {

@@ -187,9 +187,8 @@ RankMemory rank_memory(const JoinedRun& run) {
 std::string memory_advice(const JoinedRun& run, RankMemory memory, const std::string& told) {
   const auto& plan = run.plan;
   if (const auto capacity = told_capacity(told)) memory.room = {*capacity, "of this GPU"};
-  const PlanRequest request{.ranks = run.env.world_size,
-                            .codec = plan.reduce.codec,
-                            .powersgd_rank = plan.reduce.rank};
+  const PlanRequest request{
+      .ranks = run.env.world_size, .codec = plan.reduce.codec, .powersgd_rank = plan.reduce.rank};
   const auto shortage = shortage_of({.request = request,
                                      .plan = plan,
                                      .workload = run.workload,

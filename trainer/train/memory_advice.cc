@@ -31,9 +31,9 @@ void add_smaller_passes(const AdviceRequest& asked, std::vector<Remedy>& remedie
     changed.micro_batch /= factor;
     changed.accumulation *= factor;
     found = Remedy{.flag = "--accumulation " + std::to_string(changed.accumulation),
-             .note = std::to_string(plan.micro_batch) + " samples in a pass become " +
-                     std::to_string(changed.micro_batch),
-             .bytes = bytes_of(asked, changed)};
+                   .note = std::to_string(plan.micro_batch) + " samples in a pass become " +
+                           std::to_string(changed.micro_batch),
+                   .bytes = bytes_of(asked, changed)};
     if (fits(found->bytes, asked.room)) break;
   }
   if (found) remedies.push_back(std::move(*found));
@@ -65,9 +65,8 @@ void add_zero(const AdviceRequest& asked, std::vector<Remedy>& remedies) {
   for (int stage = plan.zero.stage + 1; stage <= kZeroStageMax; ++stage) {
     auto changed = plan;
     changed.zero.stage = stage;
-    found = Remedy{.flag = "--zero " + std::to_string(stage),
-             .note = {},
-             .bytes = bytes_of(asked, changed)};
+    found = Remedy{
+        .flag = "--zero " + std::to_string(stage), .note = {}, .bytes = bytes_of(asked, changed)};
     if (fits(found->bytes, asked.room)) break;
   }
   if (found) remedies.push_back(std::move(*found));

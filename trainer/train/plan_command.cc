@@ -40,9 +40,8 @@ RankRoom room_of(const Asked& asked) {
 
 /// For passes that are run here: of a GPU its own.
 double probe_bytes(const Asked& asked) {
-  const auto room = rank_room({.gpu = asked.plan.gpu,
-                               .gpu_name = asked.accelerator.text,
-                               .env = asked.env});
+  const auto room =
+      rank_room({.gpu = asked.plan.gpu, .gpu_name = asked.accelerator.text, .env = asked.env});
   return asked.plan.gpu && room.bytes ? *room.bytes : free_bytes(asked.env);
 }
 

@@ -248,17 +248,17 @@ Flags train_flags_of(const Flags& flags) {
 ForecastInputs forecast_inputs(const PlanRequest& request, const TrainPlan& plan,
                                const Workload& workload) {
   const auto words = workload.words();
-  ForecastInputs inputs{.model = plan.model_name,
-                        .micro_batch = plan.micro_batch,
-                        .steps = plan.schedule.steps,
-                        .units_of_sample = words.units,
-                        .unit = words.unit.name,
-                        .gradients = gradients_of(plan, workload),
-                        .codec_rates = request.codec_rates,
-                        .target = request.target,
-                        .memory = memory_inputs(request, plan, workload),
-                        .activations_origin =
-                            workload.pass_memory(pass_rule_of(request, plan)).formula};
+  ForecastInputs inputs{
+      .model = plan.model_name,
+      .micro_batch = plan.micro_batch,
+      .steps = plan.schedule.steps,
+      .units_of_sample = words.units,
+      .unit = words.unit.name,
+      .gradients = gradients_of(plan, workload),
+      .codec_rates = request.codec_rates,
+      .target = request.target,
+      .memory = memory_inputs(request, plan, workload),
+      .activations_origin = workload.pass_memory(pass_rule_of(request, plan)).formula};
   const bool is_half = inputs.memory.is_half;
   const Reduction reduction{.codec = request.codec,
                             .powersgd_rank = request.powersgd_rank,

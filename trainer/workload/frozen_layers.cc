@@ -26,7 +26,8 @@ FrozenLayers::FrozenLayers(const std::vector<Layer>& layers, Communicator& ranks
   const at::NoGradGuard no_gradients;
   std::int64_t largest = 0;
   for (const auto& layer : layers) {
-    Part part{.layout = FlatLayout(places_for(layer), ranks.world_size()), .shapes = {}, .mine = {}};
+    Part part{
+        .layout = FlatLayout(places_for(layer), ranks.world_size()), .shapes = {}, .mine = {}};
     const auto size = part.layout.shard_size();
     const auto flat = torch::zeros({part.layout.size()}, layer.front().options());
     for (std::size_t i = 0; i < layer.size(); ++i) {
@@ -50,8 +51,7 @@ FrozenLayers::Layer FrozenLayers::windows(std::size_t layer) const {
   const auto& [layout, shapes, mine] = parts_[layer];
   Layer tensors;
   for (std::size_t i = 0; i < shapes.size(); ++i)
-    tensors.push_back(
-        whole.narrow(0, layout.offset(i), element_count(shapes[i])).view(shapes[i]));
+    tensors.push_back(whole.narrow(0, layout.offset(i), element_count(shapes[i])).view(shapes[i]));
   return tensors;
 }
 

@@ -29,8 +29,8 @@ TEST(Remedies, are_told_with_what_each_leaves_to_need) {
       {"none is enough",
        {.bytes = 61e9, .room = small, .remedies = kRemedies},
        "needs about 61 GB, and has 24 GB of one L4; with --accumulation 16 (8 samples in a pass "
-       "become 4) 38 GB, with --recompute 52 GB, with --max-history-images 4 41 GB; none of them is "
-       "enough by itself"},
+       "become 4) 38 GB, with --recompute 52 GB, with --max-history-images 4 41 GB; none of them "
+       "is enough by itself"},
       {"but together",
        {.bytes = 61e9,
         .room = small,

@@ -82,10 +82,11 @@ void expect_near(QwenVggtWorkload& workload, const Case& wanted) {
                                    .memory_bytes = kFreeBytes,
                                    .measures_time = false});
   ASSERT_TRUE(probe) << describe(probe.error());
-  const auto forecast = workload.pass_memory({.samples = wanted.samples,
-                                              .precision = wanted.precision,
-                                              .recompute = wanted.recompute,
-                                              .casts_weights = wanted.precision != Precision::fp32});
+  const auto forecast =
+      workload.pass_memory({.samples = wanted.samples,
+                            .precision = wanted.precision,
+                            .recompute = wanted.recompute,
+                            .casts_weights = wanted.precision != Precision::fp32});
   const double share = *forecast.activation_bytes / probe->activation_bytes;
   RecordProperty(wanted.name, std::to_string(share));
   EXPECT_NEAR(share, 1, 0.15) << wanted.name << ": " << *forecast.activation_bytes / 1e6
@@ -97,7 +98,8 @@ const Flags kPictures{{"--seq-len", "512"},
                       {"--max-history-images", "3"},
                       {"--image-pixels-max", "50176"},  // 8 x 8 tokens
                       {"--vggt-cache", "0"}};
-const Flags kText{{"--seq-len", "512"}, {"--max-history-images", "0"}, {"--image-pixels-max", "3136"}};
+const Flags kText{
+    {"--seq-len", "512"}, {"--max-history-images", "0"}, {"--image-pixels-max", "3136"}};
 const Flags kLookingOnly{{"--seq-len", "300"},
                          {"--max-history-images", "3"},
                          {"--image-pixels-max", "50176"},
@@ -208,8 +210,7 @@ TEST(QwenMemory, of_a_vggt_that_is_shared_out_is_what_a_rank_holds) {
   for (const int count : {1, 2, 4}) {
     on_ranks(count, [&](Communicator& ranks) {
       const Vggt model(weights, vggt, {}, count > 1 ? &ranks : nullptr);
-      const auto memory =
-          qwen_vggt_memory(config, {}, {.ranks = count}, {.is_shared_out = true});
+      const auto memory = qwen_vggt_memory(config, {}, {.ranks = count}, {.is_shared_out = true});
       EXPECT_NEAR(memory.held.front().bytes / static_cast<double>(model.held_bytes()), 1, 0.1)
           << count;
     });

@@ -120,9 +120,8 @@ void QwenVggt::ahead(const Batch& next) const {
 
 /// Those that were begun before it and did not come are dropped.
 std::optional<QwenVggt::Begun> QwenVggt::take_begun(const Batch& batch) const {
-  const auto found = std::ranges::find_if(begun_, [&](const Begun& begun) {
-    return begun.tokens.is_same(batch[kConversationTokens]);
-  });
+  const auto found = std::ranges::find_if(
+      begun_, [&](const Begun& begun) { return begun.tokens.is_same(batch[kConversationTokens]); });
   if (found == begun_.end()) return std::nullopt;
   auto begun = std::move(*found);
   begun_.erase(begun_.begin(), std::next(found));

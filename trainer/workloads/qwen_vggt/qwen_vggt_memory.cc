@@ -31,12 +31,13 @@ struct LayerShape {
 
 LayerShape shape_of(const QwenText& text) {
   const double of_keys = real(text.key_value_heads * text.head_width());
-  return {.width = real(text.width),
-          .hidden = real(text.hidden),
-          .heads = real(text.heads),
-          .inputs_of_attention = 3,
-          .attention = 4,
-          .matrices = real(text.width) * (2 * real(text.width) + 2 * of_keys + 3 * real(text.hidden))};
+  return {
+      .width = real(text.width),
+      .hidden = real(text.hidden),
+      .heads = real(text.heads),
+      .inputs_of_attention = 3,
+      .attention = 4,
+      .matrices = real(text.width) * (2 * real(text.width) + 2 * of_keys + 3 * real(text.hidden))};
 }
 
 /// Windows are cut out of q, k and v, and what comes out is put into order.
@@ -178,8 +179,7 @@ double qwen_bytes(const QwenVggtConfig& config, const Counts& counts, const Pass
 
 /// At the highest, while VGGT looks: its MLP, with all that a layer still holds (vggt_layer.cc).
 double vggt_bytes(const VggtConfig& vggt, const Counts& counts, const PassRule& rule) {
-  const double tokens =
-      counts.frames * (counts.patches_of_frame + real(vggt.special_tokens()));
+  const double tokens = counts.frames * (counts.patches_of_frame + real(vggt.special_tokens()));
   // Frames as DINO has left them, twice; the stream before and behind attention, what the layer
   // before has left, and what goes into the MLP.
   constexpr double kStreams = 6;
@@ -211,8 +211,8 @@ std::vector<MemoryPart> held_bytes(const VggtConfig& vggt, const Counts& counts,
   const bool is_shared_out = room.is_shared_out && rule.ranks > 1;
   const double held = is_shared_out ? all - layers + layers / rule.ranks + 2 * largest : all;
   const double frame = counts.patches_of_frame * real(vggt.width) * kFloat;
-  const double seen = room.frames_max > 0 ? real(room.frames_max) * frame
-                                          : real(room.cache_bytes_max);
+  const double seen =
+      room.frames_max > 0 ? real(room.frames_max) * frame : real(room.cache_bytes_max);
   return {{.name = "frozen VGGT", .bytes = held * value_bytes(rule)},
           {.name = "frames kept", .bytes = std::min(real(room.cache_bytes_max), seen)}};
 }
@@ -220,9 +220,10 @@ std::vector<MemoryPart> held_bytes(const VggtConfig& vggt, const Counts& counts,
 std::string formula_text(const ConversationSize& size, const PassRule& rule) {
   const std::string conversations =
       rule.samples == 1 ? "a conversation" : grouped(rule.samples) + " conversations";
-  return "by a formula, for " + conversations + " as large as the flags allow: " +
-         grouped(size.tokens) + " tokens, " + grouped(size.learned) + " of them learned, " +
-         grouped(size.pictures) + (size.pictures == 1 ? " picture" : " pictures");
+  return "by a formula, for " + conversations +
+         " as large as the flags allow: " + grouped(size.tokens) + " tokens, " +
+         grouped(size.learned) + " of them learned, " + grouped(size.pictures) +
+         (size.pictures == 1 ? " picture" : " pictures");
 }
 
 }  // namespace

@@ -120,8 +120,7 @@ void QwenVggtWorkload::configure_vggt(FlagReader& reader) {
     reader.note(kVggt, is_nano_ ? "random" : "VGGT-1B", preset_origin);
   }
   if (!config_.coupling) {
-    for (const char* const flag :
-         {"--vggt-sight", "--vggt-weight", "--vggt-cache", "--vggt-shard"})
+    for (const char* const flag : {"--vggt-sight", "--vggt-weight", "--vggt-cache", "--vggt-shard"})
       if (reader.is_given(flag))
         reader.fail(flag, reader.given(flag), "it needs a VGGT, and --vggt is off");
     return;
@@ -210,7 +209,8 @@ std::vector<Setting> QwenVggtWorkload::settings() const {
   std::int64_t elements = 0;
   for (const auto& spec : vggt_tensors(config_.coupling->vggt).specs)
     elements += element_count(spec);
-  const std::string where = vggt_room_.is_shared_out ? "shared out among the ranks" : "whole on each rank";
+  const std::string where =
+      vggt_room_.is_shared_out ? "shared out among the ranks" : "whole on each rank";
   settings.push_back({"parameters of VGGT", grouped(elements),
                       "computed: frozen, " + where + " in the precision of the passes"});
   return settings;
@@ -229,10 +229,9 @@ std::unique_ptr<Model> QwenVggtWorkload::make_model(const ModelOptions& options,
                                                     const ModelKeeper& keeper) const {
   std::unique_ptr<SceneFeatures> features;
   if (config_.coupling) {
-    auto opened =
-        open_scene_features(*config_.coupling, options,
-                            {.cache_bytes_max = vggt_room_.cache_bytes_max,
-                             .ranks = vggt_room_.is_shared_out ? keeper.ranks : nullptr});
+    auto opened = open_scene_features(*config_.coupling, options,
+                                      {.cache_bytes_max = vggt_room_.cache_bytes_max,
+                                       .ranks = vggt_room_.is_shared_out ? keeper.ranks : nullptr});
     if (!opened) throw BadDataError(std::string(kVggt) + " " + describe(opened.error()));
     features = std::move(*opened);
   }
@@ -250,8 +249,10 @@ std::vector<PassRemedy> QwenVggtWorkload::pass_remedies(const PassRule& rule) co
   const auto history = options_.history_pictures_max / 2;
   const auto fewer = size.pictures - (history + 1);
   if (fewer > 0)
-    remedies.push_back({.flag = "--max-history-images " + std::to_string(history),
-                        .memory = qwen_vggt_memory(config_, with_fewer_pictures(size, fewer, config_.qwen), rule, vggt_room_)});
+    remedies.push_back(
+        {.flag = "--max-history-images " + std::to_string(history),
+         .memory = qwen_vggt_memory(config_, with_fewer_pictures(size, fewer, config_.qwen), rule,
+                                    vggt_room_)});
   if (config_.coupling && rule.ranks > 1 && !vggt_room_.is_shared_out) {
     auto shared_out = vggt_room_;
     shared_out.is_shared_out = true;

@@ -15,10 +15,7 @@ constexpr float kPixelMax = 255;
 
 SceneFeatures::SceneFeatures(std::unique_ptr<Vggt> vggt, FrameSight sight,
                              std::int64_t cache_bytes_max)
-    : vggt_(std::move(vggt)),
-      side_(vggt_->device()),
-      sight_(sight),
-      bytes_max_(cache_bytes_max) {}
+    : vggt_(std::move(vggt)), side_(vggt_->device()), sight_(sight), bytes_max_(cache_bytes_max) {}
 
 SideWork::Begun SceneFeatures::begin(std::span<const SceneFrames* const> scenes) {
   std::vector<at::Tensor> frames;
@@ -83,8 +80,8 @@ std::vector<at::Tensor> SceneFeatures::looked(std::span<const SceneFrames* const
     for (const auto member : members)
       for (const auto hash : scenes[member]->hashes) frames.push_back(patches.at(hash));
     const auto scene_count = static_cast<std::int64_t>(members.size());
-    groups.push_back({.patches = at::cat(frames).unflatten(0, {scene_count, -1}),
-                      .rows = std::get<1>(extents)});
+    groups.push_back(
+        {.patches = at::cat(frames).unflatten(0, {scene_count, -1}), .rows = std::get<1>(extents)});
   }
   const auto made = vggt_->newest_of(groups, sight_);
   std::vector<at::Tensor> features(scenes.size());

@@ -73,7 +73,8 @@ FrozenLayers Vggt::take_layers(Communicator* ranks) {
   TJ_CHECK(weights_.size() == layout_.specs.size(), "all tensors of the model");
   std::vector<FrozenLayers::Layer> layers;
   const auto take = [&](std::size_t first, std::size_t count) {
-    const auto begin = std::make_move_iterator(weights_.begin() + static_cast<std::ptrdiff_t>(first));
+    const auto begin =
+        std::make_move_iterator(weights_.begin() + static_cast<std::ptrdiff_t>(first));
     layers.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(count));
   };
   for (const auto first : layout_.dino_layers) take(first, kTensorsOfDinoLayer);
@@ -197,8 +198,7 @@ std::vector<at::Tensor> Vggt::tokens_of(std::span<const VggtScenes> scenes, Fram
   });
   std::vector<at::Tensor> made;
   for (const auto& walked : all)
-    made.push_back(
-        at::cat({walked.of_frame, walked.x}, -1).unflatten(0, {walked.scene_count, -1}));
+    made.push_back(at::cat({walked.of_frame, walked.x}, -1).unflatten(0, {walked.scene_count, -1}));
   return made;
 }
 

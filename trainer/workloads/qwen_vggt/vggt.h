@@ -71,7 +71,7 @@ class Vggt {
   VggtConfig config_;
   ModelOptions options_;
   VggtTensors layout_;
-  at::Tensor mean_, deviation_;  // of the colours
+  at::Tensor mean_, deviation_;      // of the colours
   std::vector<at::Tensor> weights_;  // but those of the layers
   FrozenLayers layers_;  // DINO's; then in turn those that attend inside frames, and over all
 };

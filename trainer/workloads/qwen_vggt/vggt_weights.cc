@@ -142,7 +142,8 @@ Result<std::unique_ptr<Vggt>> open_vggt(const fs::path& path, const ModelOptions
   const auto specs = vggt_tensors(*config).specs;
   if (const auto checked = check_tensors(*source, specs, path); !checked) return checked.error();
   auto place = options;
-  if (ranks != nullptr) place.gpu.reset();  // the device has no room for what it is to keep a part of
+  if (ranks != nullptr)
+    place.gpu.reset();  // the device has no room for what it is to keep a part of
   auto weights = read_weights(source->read, specs, place);
   if (!weights) return weights.error();
   return std::make_unique<Vggt>(std::move(*weights), *config, options, ranks);
