@@ -91,7 +91,7 @@ def lose_node_2(name, number):
 
 def power_on_node_2():
     world.run(world.CLUSTER, "node", 2)
-    until(60, "node n2 to be Ready again", lambda: is_ready("n2"))
+    until(180, "node n2 to be Ready again", lambda: is_ready("n2"))
 
 
 def a_node_without_power_loses_its_workers_and_the_second_time_its_place():
