@@ -32,7 +32,7 @@ nlohmann::ordered_json json_of(const std::optional<ReduceChoice>& choice) {
 
 nlohmann::ordered_json memory_json(const Forecast& forecast) {
   nlohmann::ordered_json parts, stages = nlohmann::ordered_json::array();
-  for (const auto& part : forecast.memory.parts) parts[std::string(part.name)] = part.bytes;
+  for (const auto& part : forecast.memory.parts) parts[part.name] = part.bytes;
   for (const auto& need : forecast.memory_by_stage) stages.push_back(need.bytes());
   nlohmann::ordered_json memory{{"bytes", forecast.memory.bytes()},
                                 {"with_activations", forecast.memory.is_whole},
@@ -41,6 +41,8 @@ nlohmann::ordered_json memory_json(const Forecast& forecast) {
                                 {"fits", forecast.fits},
                                 {"shortage", shortage_text(forecast)}};
   if (forecast.inputs.room.bytes) memory["room_bytes"] = *forecast.inputs.room.bytes;
+  for (const auto& remedy : forecast.remedies)
+    memory["remedies"].push_back({{"flag", remedy.flag}, {"bytes", remedy.bytes}});
   return memory;
 }
 

@@ -12,12 +12,6 @@
 
 namespace tj::trainer {
 
-/// Memory that a rank may take, and whose it is; absent bytes: not known.
-struct RankRoom {
-  std::optional<double> bytes = {};
-  std::string origin = {};  // "of this machine", "--gpu H100"
-};
-
 /// What is known, and from where: for people.
 struct ForecastInputs {
   std::string model = {};
@@ -47,6 +41,7 @@ struct Forecast {
   std::vector<MemoryNeed> memory_by_stage = {};  // of ZeRO, from 0; one without other ranks
   bool fits = true;                              // as far as is known
   std::optional<MemoryChange> change = {};       // where it does not
+  std::vector<Remedy> remedies = {};             // then, each by itself
 
   double run_s() const { return step.step_s() * static_cast<double>(inputs.steps); }
   double speed_up() const { return step.efficiency() * inputs.step.ranks; }

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "trainer/predict/forecast.h"
+#include "trainer/predict/remedies.h"
 #include "trainer/values/settings.h"
 
 namespace tj::trainer {
@@ -164,11 +165,20 @@ std::string gpus_text(const Forecast& forecast) {
   return text;
 }
 
+std::string what_fits(const Forecast& forecast) {
+  if (forecast.change) return forecast.change->text + " fits";
+  for (const auto& remedy : forecast.remedies)
+    if (remedy.bytes <= forecast.inputs.room.bytes.value_or(0)) return remedy.flag + " fits";
+  const int ranks = forecast.inputs.memory.ranks;
+  return "no stage of ZeRO and no smaller pass makes it fit on " + std::to_string(ranks) +
+         (ranks == 1 ? " rank" : " ranks");
+}
+
 std::string memory_text(const Forecast& forecast) {
   const auto& inputs = forecast.inputs;
   std::string text = "memory of one rank\n";
   for (const auto& part : forecast.memory.parts)
-    text += format("  %-22s%10s\n", std::string(part.name).c_str(), bytes_text(part.bytes).c_str());
+    text += format("  %-22s%10s\n", part.name.c_str(), bytes_text(part.bytes).c_str());
   text += format("  %-22s%10s", "all", bytes_text(forecast.memory.bytes()).c_str());
   if (inputs.room.bytes) text += " of " + bytes_text(*inputs.room.bytes) + " " + inputs.room.origin;
   text += "\n  activations: " + inputs.activations_origin + "\n";
@@ -180,7 +190,10 @@ std::string memory_text(const Forecast& forecast) {
     text += "\n";
   }
   const auto shortage = shortage_text(forecast);
-  return text + (shortage.empty() ? "" : "  does not fit: " + shortage + "\n");
+  if (shortage.empty()) return text;
+  text += "  does not fit: " + shortage + "\n";
+  const auto less = takes_less_text(forecast.remedies, forecast.memory.bytes());
+  return less.empty() ? text : text + "  takes less: " + less + "\n";
 }
 
 }  // namespace
@@ -208,11 +221,7 @@ std::string shortage_text(const Forecast& forecast) {
   if (forecast.fits) return "";
   return "a rank needs " + bytes_text(forecast.memory.bytes()) +
          (forecast.memory.is_whole ? "" : " and its activations") + ", and has " +
-         bytes_text(room.bytes.value_or(0)) + " " + room.origin + "; " +
-         (forecast.change ? forecast.change->text + " fits"
-                          : "no stage of ZeRO and no smaller pass makes it fit on " +
-                                std::to_string(forecast.inputs.memory.ranks) +
-                                (forecast.inputs.memory.ranks == 1 ? " rank" : " ranks"));
+         bytes_text(room.bytes.value_or(0)) + " " + room.origin + "; " + what_fits(forecast);
 }
 
 std::string forecast_text(const Forecast& forecast) {

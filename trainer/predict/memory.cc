@@ -110,10 +110,11 @@ MemoryNeed memory_of(const MemoryInputs& inputs) {
   const auto elements = static_cast<double>(inputs.trained_elements);
   const auto bytes = of_element(inputs);
   MemoryNeed need{.parts = {}, .is_whole = inputs.activation_bytes.has_value()};
-  const auto add = [&](std::string_view name, double part) {
+  const auto add = [&](const std::string& name, double part) {
     if (part > 0) need.parts.push_back({.name = name, .bytes = part});
   };
   add("weights", bytes.weights * elements + kFloat * static_cast<double>(inputs.other_elements));
+  for (const auto& part : inputs.held) add(part.name, part.bytes);
   add("gradients", bytes.gradients * elements);
   add("moments", bytes.moments * elements);
   add("averages", bytes.averages * elements);

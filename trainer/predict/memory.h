@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trainer/predict/step.h"
+#include "trainer/workload/pass_memory.h"
 
 namespace tj::trainer {
 
@@ -26,15 +27,11 @@ struct MemoryInputs {
   /// Of all that a forward leaves for its backward, and of what backward takes beside it, at the
   /// micro-batch of the run; absent: not known.
   std::optional<double> activation_bytes = {};
-  double data_bytes = 0;     // batches that were read ahead
-  double process_bytes = 0;  // the program and its libraries, or a GPU's context
-  double scratch_bytes = 0;  // of libraries, beside tensors
-  bool saves_here = true;    // the copy of the state for a checkpoint is in this memory
-};
-
-struct MemoryPart {
-  std::string_view name = {};
-  double bytes = 0;
+  std::vector<MemoryPart> held = {};  // by the workload, beside its tensors
+  double data_bytes = 0;              // batches that were read ahead
+  double process_bytes = 0;           // the program and its libraries, or a GPU's context
+  double scratch_bytes = 0;           // of libraries, beside tensors
+  bool saves_here = true;             // the copy of the state for a checkpoint is in this memory
 };
 
 struct MemoryNeed {
@@ -44,6 +41,19 @@ struct MemoryNeed {
 };
 
 MemoryNeed memory_of(const MemoryInputs& inputs);
+
+/// Memory that a rank may take, and whose it is; absent bytes: not known.
+struct RankRoom {
+  std::optional<double> bytes = {};
+  std::string origin = {};  // "of this machine", "--gpu H100"
+};
+
+/// A flag, and what a rank then needs.
+struct Remedy {
+  std::string flag = {};  // "--accumulation 16"
+  std::string note = {};  // "8 samples in a pass become 4"; empty: none
+  double bytes = 0;
+};
 
 /// What could be changed so that it fits.
 struct MemoryChange {

@@ -30,9 +30,12 @@
 #include "trainer/train/cudnn.h"
 #include "trainer/train/flags.h"
 #include "trainer/train/loop.h"
+#include "trainer/train/memory_advice.h"
+#include "trainer/train/pass_probe.h"
 #include "trainer/train/plan_request.h"
 #include "trainer/train/plugin_kernels.h"
 #include "trainer/train/process_setup.h"
+#include "trainer/train/rank_room.h"
 #include "trainer/train/report_options.h"
 #include "trainer/train/run_length.h"
 #include "trainer/train/start_phases.h"
@@ -153,21 +156,6 @@ std::string join_line(const ProcessEnv& env, double seconds) {
          took + " on node " + env.node_name + " (" + master + ")";
 }
 
-/// What a library threw.
-Failure thrown(const std::exception& exception, const TrainPlan& plan) {
-  const bool is_nccl = is_of_nccl(exception.what());
-  const auto words = nccl_words(exception.what());
-  const std::string what = is_nccl ? describe(words) : cause_of(exception);
-  if (is_nccl && words.is_of_this_node)
-    return {.exit_code = exit_code::kBadConfig, .reason = "NcclFailed", .message = what};
-  if (!is_out_of_memory(exception, what)) return {.message = what};
-  return {.reason = "OutOfMemory",
-          .message = "out of memory with --accumulation " + std::to_string(plan.accumulation) +
-                     " (" + std::to_string(plan.micro_batch) + " samples in a pass); " +
-                     std::to_string(plan.accumulation * 2) +
-                     (plan.recompute ? "" : " or --recompute") + " takes less: " + what};
-}
-
 struct JoinedRun {
   const TrainPlan& plan;
   const Workload& workload;
@@ -180,8 +168,55 @@ struct JoinedRun {
   Reporter& reporter;
 };
 
+/// What a rank has and needs, before its model is there.
+struct RankMemory {
+  RankRoom room;
+  double process_bytes = 0;
+};
+
+RankMemory rank_memory(const JoinedRun& run) {
+  const double process_bytes = resident_bytes();
+  return {.room = rank_room({.gpu = run.plan.gpu,
+                             .gpu_name = run.accelerator.text,
+                             .env = run.env,
+                             .process_bytes = process_bytes}),
+          .process_bytes = process_bytes};
+}
+
+/// What takes less memory than a run that had none left.
+std::string memory_advice(const JoinedRun& run, RankMemory memory, const std::string& told) {
+  const auto& plan = run.plan;
+  if (const auto capacity = told_capacity(told)) memory.room = {*capacity, "of this GPU"};
+  const PlanRequest request{
+      .ranks = run.env.world_size, .codec = plan.reduce.codec, .powersgd_rank = plan.reduce.rank};
+  const auto shortage = shortage_of({.request = request,
+                                     .plan = plan,
+                                     .workload = run.workload,
+                                     .room = memory.room,
+                                     .process_bytes = memory.process_bytes});
+  if (shortage) return describe(*shortage);
+  return std::to_string(plan.accumulation * 2) + (plan.recompute ? "" : " or --recompute") +
+         " takes less";
+}
+
+/// What a library threw.
+Failure thrown(const std::exception& exception, const JoinedRun& run, const RankMemory& memory) {
+  const bool is_nccl = is_of_nccl(exception.what());
+  const auto words = nccl_words(exception.what());
+  const std::string what = is_nccl ? describe(words) : cause_of(exception);
+  if (is_nccl && words.is_of_this_node)
+    return {.exit_code = exit_code::kBadConfig, .reason = "NcclFailed", .message = what};
+  if (!is_out_of_memory(exception, what)) return {.message = what};
+  const auto& plan = run.plan;
+  return {.reason = "OutOfMemory",
+          .message = "out of memory with --accumulation " + std::to_string(plan.accumulation) +
+                     " (" + std::to_string(plan.micro_batch) + " samples in a pass); " +
+                     memory_advice(run, memory, what) + ": " + what};
+}
+
 LoopEnd train_joined(const JoinedRun& run) {
   auto& communicator = *run.joined.communicator;
+  const auto memory = rank_memory(run);
   try {
     if (auto failure = agree(communicator, run.inputs.failure)) return {.failure = failure};
     if (auto failure = agree_on_length(communicator, run.plan)) return {.failure = failure};
@@ -207,7 +242,7 @@ LoopEnd train_joined(const JoinedRun& run) {
   } catch (const PeerLostError& lost) {
     return {.failure = peer_lost(lost), .is_agreed = false};
   } catch (const std::exception& exception) {
-    return {.failure = thrown(exception, run.plan),
+    return {.failure = thrown(exception, run, memory),
             .last_step = run.clock.seen().step,
             .is_agreed = false};
   }

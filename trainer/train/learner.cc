@@ -104,6 +104,7 @@ ModelKeeper Learner::keeper() {
     return place ? place(index, tensor) : tensor;
   };
   if (memory_) keeper.memory = &*memory_;
+  if (comm_.world_size() > 1) keeper.ranks = &comm_;
   return keeper;
 }
 
@@ -122,6 +123,12 @@ void Learner::pass(const Batch& batch, std::int64_t first_sample, std::int64_t w
     pass_whole(batch, first_sample, factor);
   }
   ++passes_done_;
+}
+
+/// Logical shards are passes of their own.
+void Learner::look_ahead(const Batch& next) {
+  const auto timed = clock_.time(Section::forward);
+  if (parallel_->tree() == nullptr) model_->ahead(next);
 }
 
 /// Of what backward makes.

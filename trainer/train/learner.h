@@ -52,6 +52,9 @@ class Learner {
   /// passes; each pass of the step gives the same.
   void pass(const Batch& batch, std::int64_t first_sample, std::int64_t weight_of_step);
 
+  /// Before pass(): what of the next one in this step can be begun is begun.
+  void look_ahead(const Batch& next);
+
   /// Adds the sums over such a batch, with nothing drawn, to what take_measured() gives. Between
   /// two steps only; collective where weights are sharded.
   void measure(const Batch& batch);

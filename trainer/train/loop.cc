@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 
 #include "trainer/checkpoint/training_state.h"
 #include "trainer/comm/agreement.h"
@@ -234,6 +235,7 @@ class Loop {
       if (stopped_) return StepEnd::stopped;
       const bool is_last_pass = &pass == &passes.back();
       if (is_last_pass && learner_.passes_change_state()) wait_until_copied();
+      if (!is_last_pass) learner_.look_ahead(std::next(&pass)->batch);
       learner_.pass(pass.batch, pass.first_sample, weight_of_step);
     }
     lr_ = learning_rate(plan_.schedule, step_);

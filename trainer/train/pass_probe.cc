@@ -102,6 +102,20 @@ TrainPlan with_samples(TrainPlan plan, std::int64_t samples) {
   return plan;
 }
 
+PassMemory of_one_sample(const PassProbeRequest& request) {
+  return request.workload.pass_memory({.precision = request.plan.precision,
+                                       .recompute = request.plan.recompute,
+                                       .is_gpu = request.plan.gpu.has_value()});
+}
+
+/// Of weights, gradients and moments, and of what the workload holds beside them.
+double state_bytes(const PassProbeRequest& request) {
+  double bytes = kStateBytesOfElement *
+                 static_cast<double>(trained_elements(tensors_of(request.plan, request.workload)));
+  for (const auto& part : of_one_sample(request).held) bytes += part.bytes;
+  return bytes;
+}
+
 struct SeenPass {
   double forward_s = 0;
   double backward_s = 0;
@@ -182,9 +196,11 @@ class Prober {
     const double forward_s =
         device_.is_cpu() ? clock_.seen().forward_seconds - forward_before_s : kForwardShare * all_s;
     highest_live_ = std::max(highest_live_, live_->peak());
+    // What it has left for later passes, as in a cache, is none of its activations.
+    const auto staying = std::max(live_before, live_->live());
     seen_ = {.forward_s = forward_s,
              .backward_s = all_s - forward_s,
-             .activation_bytes = static_cast<double>(live_->peak() - live_before)};
+             .activation_bytes = static_cast<double>(live_->peak() - staying)};
     return seen_;
   }
 
@@ -264,7 +280,7 @@ class Prober {
   void use_peak_of_gpu() {
     const auto peak = peak_tensor_bytes(device_);
     if (!peak) return;
-    const double state = kStateBytesOfElement * static_cast<double>(trained_elements(specs_));
+    const double state = state_bytes(request_);
     probe_.activation_bytes = std::max(0.0, static_cast<double>(*peak) - state);
   }
 
@@ -305,14 +321,13 @@ class Prober {
 }  // namespace
 
 Result<PassProbe> probe_passes(const PassProbeRequest& request) {
-  const double state =
-      kStateBytesOfElement *
-      static_cast<double>(trained_elements(tensors_of(request.plan, request.workload)));
-  if (state > kMemoryShareMax * request.memory_bytes)
+  const auto activations = of_one_sample(request).activation_bytes;
+  const double bytes = state_bytes(request) + activations.value_or(0);
+  if (bytes > kMemoryShareMax * request.memory_bytes)
     return Error{.code = Code::unavailable,
-                 .message = "a pass here would take " + bytes_text(state) +
-                            " for the model alone, and " + bytes_text(request.memory_bytes) +
-                            " are free",
+                 .message = "a pass here would take " + bytes_text(bytes) +
+                            (activations ? " with one sample" : " for the model alone") + ", and " +
+                            bytes_text(request.memory_bytes) + " are free",
                  .subject = {}};
   return Prober(request).measure();
 }

@@ -31,7 +31,8 @@ struct PassProbe {
   std::int64_t samples = 1;         // of the largest pass; smaller than the micro-batch: scaled
 };
 
-/// Fails with Code::unavailable where the model's state alone is more than the memory.
+/// Fails with Code::unavailable where the model's state, with the activations of a sample as far as
+/// there is a formula for them, is more than the memory.
 Result<PassProbe> probe_passes(const PassProbeRequest& request);
 
 /// What the process takes now; 0: not known.

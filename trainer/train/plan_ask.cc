@@ -1,8 +1,5 @@
 #include "trainer/train/plan_ask.h"
 
-#include <algorithm>
-
-#include "trainer/check/machine.h"
 #include "trainer/launch/process_identity.h"
 #include "trainer/train/chosen_flags.h"
 #include "trainer/train/pass_probe.h"
@@ -77,17 +74,6 @@ Asked ask(const Choice& choice, const Flags& given) {
   choose_threads(asked.plan.threads, asked.env);
   asked.process_bytes = resident_bytes();
   return asked;
-}
-
-double free_bytes(const ProcessEnv& env) {
-  const auto facts = memory_facts();
-  double bytes = static_cast<double>(facts.available_bytes.value_or(0));
-  if (facts.group_limit_bytes) {
-    const auto used = facts.group_used_bytes.value_or(0);
-    const auto left = *facts.group_limit_bytes - std::min(*facts.group_limit_bytes, used);
-    bytes = std::min(bytes, static_cast<double>(left));
-  }
-  return bytes / env.local_world_size;
 }
 
 }  // namespace tj::trainer

@@ -25,7 +25,4 @@ struct Asked {
 
 Asked ask(const Choice& choice, const Flags& given);
 
-/// What this process may still take of the machine, or of its control group.
-double free_bytes(const ProcessEnv& env);
-
 }  // namespace tj::trainer

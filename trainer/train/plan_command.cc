@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <variant>
 
-#include "trainer/check/machine.h"
 #include "trainer/check/measure.h"
 #include "trainer/comm/agreement.h"
 #include "trainer/comm/rendezvous.h"
@@ -17,10 +17,12 @@
 #include "trainer/process/heap.h"
 #include "trainer/process/lines.h"
 #include "trainer/train/flags.h"
+#include "trainer/train/memory_advice.h"
 #include "trainer/train/pass_probe.h"
 #include "trainer/train/plan_ask.h"
 #include "trainer/train/plan_request.h"
 #include "trainer/train/process_setup.h"
+#include "trainer/train/rank_room.h"
 
 namespace tj::trainer {
 namespace {
@@ -30,24 +32,30 @@ constexpr double kStandstillMaxS = 300;  // a rank may still run its passes
 
 RankRoom room_of(const Asked& asked) {
   if (asked.request.gpu_bytes) return {asked.request.gpu_bytes, asked.request.gpu_origin};
-  if (asked.plan.gpu) {
-    const auto kind = gpu_kind_named(asked.accelerator.text);
-    if (!kind) return {};
-    return {kind->memory_bytes, "of one " + std::string(kind->name)};
-  }
-  const auto facts = memory_facts();
-  const bool is_grouped = facts.group_limit_bytes && facts.available_bytes &&
-                          *facts.group_limit_bytes < *facts.available_bytes;
-  // What this process has already is part of what a rank needs.
-  return {free_bytes(asked.env) + asked.process_bytes,
-          is_grouped ? "of this control group, for each of its processes"
-                     : "that are free on this machine, for each of its processes"};
+  return rank_room({.gpu = asked.plan.gpu,
+                    .gpu_name = asked.accelerator.text,
+                    .env = asked.env,
+                    .process_bytes = asked.process_bytes});
+}
+
+/// For passes that are run here: of a GPU its own.
+double probe_bytes(const Asked& asked) {
+  const auto room =
+      rank_room({.gpu = asked.plan.gpu, .gpu_name = asked.accelerator.text, .env = asked.env});
+  return asked.plan.gpu && room.bytes ? *room.bytes : free_bytes(asked.env);
+}
+
+/// A CPU shows what a GPU would take only roughly: its kernels are others, and its precision.
+bool trusts_formula(const Asked& asked, const ForecastInputs& inputs) {
+  return asked.request.gpu_bytes && !asked.plan.gpu && inputs.memory.activation_bytes;
 }
 
 void use_probe(const Asked& asked, const PassProbe& probe, ForecastInputs& inputs) {
   inputs.gradients = probe.gradients;
-  inputs.memory.activation_bytes = probe.activation_bytes;
   if (!asked.request.gpu_bytes) inputs.memory.scratch_bytes = probe.scratch_bytes;
+  if (trusts_formula(asked, inputs)) return;
+  inputs.memory.activation_bytes = probe.activation_bytes;
+  inputs.memory_room.can_recompute = false;  // its share is measured, too
   const bool is_whole = probe.samples >= asked.plan.micro_batch;
   inputs.activations_origin =
       "measured here, by passes of " +
@@ -65,16 +73,18 @@ std::optional<Failure> measure_passes(const Asked& asked, ForecastInputs& inputs
                                                      : "measured here";
   if (!asked.request.gpu_bytes && !asked.plan.gpu)
     inputs.memory.process_bytes = asked.process_bytes;
-  inputs.activations_origin = "not known, and not in it: no pass was run here";
+  const bool has_formula = inputs.memory.activation_bytes.has_value();
+  if (!has_formula) inputs.activations_origin = "not known, and not in it: no pass was run here";
   if (!asked.request.runs_passes) return std::nullopt;
   const auto probe = probe_passes({.plan = asked.plan,
                                    .workload = *asked.workload,
                                    .source = *asked.source,
                                    .seconds_max = asked.request.pass_seconds_max,
-                                   .memory_bytes = free_bytes(asked.env),
+                                   .memory_bytes = probe_bytes(asked),
                                    .measures_time = !given});
   if (!probe) {
-    inputs.activations_origin = "not known, and not in it: " + describe(probe.error());
+    if (!has_formula)
+      inputs.activations_origin = "not known, and not in it: " + describe(probe.error());
     if (given) return std::nullopt;
     return Failure{.exit_code = exit_code::kBadConfig,
                    .reason = "TooLarge",
@@ -167,7 +177,7 @@ double recompute_share(const Choice& choice, Flags flags, double activation_byte
   const auto probe = probe_passes({.plan = asked.plan,
                                    .workload = *asked.workload,
                                    .source = *asked.source,
-                                   .memory_bytes = free_bytes(asked.env),
+                                   .memory_bytes = probe_bytes(asked),
                                    .measures_time = false});
   return probe ? std::min(1.0, probe->activation_bytes / activation_bytes) : 0;
 }
@@ -176,7 +186,8 @@ double recompute_share(const Choice& choice, Flags flags, double activation_byte
 Forecast forecast_with(const Choice& choice, const Flags& flags, ForecastInputs inputs) {
   auto forecast = forecast_of(inputs);
   const double activations = inputs.memory.activation_bytes.value_or(0);
-  if (forecast.fits || activations == 0 || flags.contains("--recompute")) return forecast;
+  const bool is_known = inputs.memory_room.can_recompute || flags.contains("--recompute");
+  if (forecast.fits || activations == 0 || is_known) return forecast;
   const double share = recompute_share(choice, flags, activations);
   if (share == 0) return forecast;
   inputs.memory_room.can_recompute = true;
@@ -199,7 +210,15 @@ std::optional<Failure> answer(const Choice& choice, const Flags& flags) {
   if (auto failure = measure(asked, inputs)) return failure;
   if (asked.request.probes_link && asked.env.rank != 0) return std::nullopt;
   inputs.room = room_of(asked);
-  const auto forecast = forecast_with(choice, flags, std::move(inputs));
+  auto forecast = forecast_with(choice, flags, std::move(inputs));
+  if (!forecast.fits) {
+    auto shortage = shortage_of({.request = asked.request,
+                                 .plan = asked.plan,
+                                 .workload = *asked.workload,
+                                 .room = forecast.inputs.room,
+                                 .process_bytes = asked.process_bytes});
+    if (shortage) forecast.remedies = std::move(shortage->remedies);
+  }
   if (auto failure = write_picture(asked.request.svg, forecast)) return failure;
   const std::string text =
       asked.request.is_json ? forecast_json(forecast).dump(2) + "\n" : forecast_text(forecast);

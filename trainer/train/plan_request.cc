@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <sstream>
+#include <utility>
 
 #include "trainer/train/batch_reader.h"
 #include "trainer/train/tuning.h"
@@ -166,14 +167,18 @@ MemoryInputs memory_inputs(const PlanRequest& request, const TrainPlan& plan,
   constexpr double kGpuContextBytes = 6e8;  // of CUDA, cuDNN and NCCL
   constexpr std::int64_t kFloatBytes = 4;
   const auto tensors = tensors_of(plan, workload);
+  const auto rule = pass_rule_of(request, plan);
+  auto passes = workload.pass_memory(rule);
   MemoryInputs memory{.trained_elements = trained_elements(tensors),
                       .block_elements = largest_block(blocks_of(plan, workload), tensors),
                       .ranks = request.ranks,
                       .zero_stage = plan.zero.stage,
                       .zero_group = plan.zero.group_size,
-                      .is_half = plan.precision != Precision::fp32,
-                      .sums_passes = plan.accumulation > 1 || plan.precision == Precision::fp16,
-                      .has_averages = plan.ema_decay > 0};
+                      .is_half = rule.precision != Precision::fp32,
+                      .sums_passes = plan.accumulation > 1 || rule.precision == Precision::fp16,
+                      .has_averages = plan.ema_decay > 0,
+                      .activation_bytes = passes.activation_bytes,
+                      .held = std::move(passes.held)};
   for (const auto& tensor : tensors)
     if (tensor.kind != TensorKind::trained) memory.other_elements += element_count(tensor);
   for (const auto& target : lora_targets_of(plan, workload))
@@ -181,17 +186,39 @@ MemoryInputs memory_inputs(const PlanRequest& request, const TrainPlan& plan,
   if (const auto remembered = workload.memory())
     memory.other_elements += remembered->rows * remembered->row_bytes / kFloatBytes;
   const std::int64_t batches = 1 + plan.data_threads * kBatchesAheadPerThread;
-  const bool is_gpu = request.gpu_bytes || plan.gpu;
-  memory.data_bytes = static_cast<double>((is_gpu ? 2 : batches) * plan.micro_batch) *
+  memory.data_bytes = static_cast<double>((rule.is_gpu ? 2 : batches) * plan.micro_batch) *
                       static_cast<double>(workload.cost().bytes);
-  memory.saves_here = !is_gpu;  // a GPU's copy goes to the host
-  if (is_gpu) memory.process_bytes = kGpuContextBytes;
+  memory.saves_here = !rule.is_gpu;  // a GPU's copy goes to the host
+  if (rule.is_gpu) memory.process_bytes = kGpuContextBytes;
   return memory;
+}
+
+/// With --recompute, of what there is without; 0: not known, or it is on.
+double recompute_share_of(const PlanRequest& request, const TrainPlan& plan,
+                          const Workload& workload) {
+  auto rule = pass_rule_of(request, plan);
+  const auto whole = workload.pass_memory(rule).activation_bytes;
+  if (plan.recompute || !whole || *whole <= 0) return 0;
+  rule.recompute = true;
+  return std::min(1.0, workload.pass_memory(rule).activation_bytes.value_or(0) / *whole);
 }
 
 }  // namespace
 
 std::span<const Flag> plan_flags() { return kFlags; }
+
+PassRule pass_rule_of(const PlanRequest& request, const TrainPlan& plan) {
+  const bool is_planned_for = request.gpu_bytes && !plan.gpu;
+  const auto precision =
+      is_planned_for && !plan.is_precision_given ? plan.gpu_precision : plan.precision;
+  const bool keeps_float32 = plan.zero.stage == 0 || plan.logical_shards > 0;
+  return {.samples = plan.micro_batch,
+          .precision = precision,
+          .recompute = plan.recompute,
+          .is_gpu = request.gpu_bytes || plan.gpu,
+          .casts_weights = precision != Precision::fp32 && keeps_float32,
+          .ranks = request.ranks};
+}
 
 Result<PlanRequest> read_plan_request(const Flags& flags, int world_size) {
   FlagReader reader(flags);
@@ -221,16 +248,18 @@ Flags train_flags_of(const Flags& flags) {
 ForecastInputs forecast_inputs(const PlanRequest& request, const TrainPlan& plan,
                                const Workload& workload) {
   const auto words = workload.words();
-  const bool is_half = plan.precision != Precision::fp32;
-  ForecastInputs inputs{.model = plan.model_name,
-                        .micro_batch = plan.micro_batch,
-                        .steps = plan.schedule.steps,
-                        .units_of_sample = words.units,
-                        .unit = words.unit.name,
-                        .gradients = gradients_of(plan, workload),
-                        .codec_rates = request.codec_rates,
-                        .target = request.target,
-                        .memory = memory_inputs(request, plan, workload)};
+  ForecastInputs inputs{
+      .model = plan.model_name,
+      .micro_batch = plan.micro_batch,
+      .steps = plan.schedule.steps,
+      .units_of_sample = words.units,
+      .unit = words.unit.name,
+      .gradients = gradients_of(plan, workload),
+      .codec_rates = request.codec_rates,
+      .target = request.target,
+      .memory = memory_inputs(request, plan, workload),
+      .activations_origin = workload.pass_memory(pass_rule_of(request, plan)).formula};
+  const bool is_half = inputs.memory.is_half;
   const Reduction reduction{.codec = request.codec,
                             .powersgd_rank = request.powersgd_rank,
                             .overlaps = plan.logical_shards == 0};
@@ -242,7 +271,11 @@ ForecastInputs forecast_inputs(const PlanRequest& request, const TrainPlan& plan
                  .weight_bytes = is_half ? 2.0 : 4.0,
                  .gradient_bytes = is_half && !inputs.memory.sums_passes ? 2.0 : 4.0};
   inputs.memory.reduction = reduction;
-  inputs.memory_room = {.micro_batch = plan.micro_batch, .accumulation = plan.accumulation};
+  const double share = recompute_share_of(request, plan, workload);
+  inputs.memory_room = {.micro_batch = plan.micro_batch,
+                        .accumulation = plan.accumulation,
+                        .can_recompute = share > 0,
+                        .recompute_share = share};
   return inputs;
 }
 

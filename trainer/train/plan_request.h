@@ -43,7 +43,12 @@ Result<PlanRequest> read_plan_request(const Flags& flags, int world_size);
 /// --data where there is none.
 Flags train_flags_of(const Flags& flags);
 
-/// All of a forecast but what must be measured. Gradients are in the order of the blocks.
+/// How the passes of the run are computed where it runs: on a GPU that is planned for in the
+/// precision of its configuration, unless a flag says otherwise.
+PassRule pass_rule_of(const PlanRequest& request, const TrainPlan& plan);
+
+/// All of a forecast but what must be measured. Gradients are in the order of the blocks,
+/// activations by the workload's formula, where it has one.
 ForecastInputs forecast_inputs(const PlanRequest& request, const TrainPlan& plan,
                                const Workload& workload);
 

@@ -17,7 +17,8 @@ struct ModelOptions {
   std::optional<int> gpu;  // CUDA's index of the device that holds the weights; absent: the CPU
 };
 
-class StepMemory;  // step_memory.h
+class Communicator;  // comm/communicator.h
+class StepMemory;    // step_memory.h
 
 /// What the engine keeps for a model: its weights, where they are not simply its own, and what it
 /// remembers.
@@ -27,6 +28,9 @@ struct ModelKeeper {
   std::function<at::Tensor(std::size_t index, const at::Tensor& initial)> place;
   BlockHooks* hooks = nullptr;         // of the workload's blocks(); outlives the model
   const StepMemory* memory = nullptr;  // of the workload's memory(); outlives the model
+  /// All ranks of the training, for what a model shares out among them by itself: in its passes,
+  /// which each rank makes as often, at places that all of them reach. Null: there are no others.
+  Communicator* ranks = nullptr;
 };
 
 }  // namespace tj::trainer

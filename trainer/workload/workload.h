@@ -20,6 +20,7 @@
 #include "trainer/workload/metric.h"
 #include "trainer/workload/model_options.h"
 #include "trainer/workload/parameter_groups.h"
+#include "trainer/workload/pass_memory.h"
 #include "trainer/workload/preset.h"
 #include "trainer/workload/sample_source.h"
 #include "trainer/workload/tensor_spec.h"
@@ -106,6 +107,11 @@ class Workload {
 
   virtual SampleWords words() const { return {}; }
   virtual SampleCost cost() const = 0;
+  /// What its passes take in memory. Without a formula forecasts have what passes here show.
+  virtual PassMemory pass_memory(const PassRule& /*rule*/) const { return {}; }
+  /// With which of its own flags they take less, the least change first. Those of the engine
+  /// (--accumulation, --recompute, --zero) are none of them.
+  virtual std::vector<PassRemedy> pass_remedies(const PassRule& /*rule*/) const { return {}; }
   /// Of a step whose weight is 0: why nothing in it counts.
   virtual std::string nothing_counts() const { return "nothing in them counts"; }
   /// How many metric sums each pass gives, and what is made of them.

@@ -88,6 +88,22 @@ TEST(Forecast, what_does_not_fit_is_said_with_what_would) {
   EXPECT_EQ(shortage_text(forecast_of(inputs)), "");
 }
 
+TEST(Forecast, flags_of_the_model_that_take_less_are_told) {
+  auto inputs = s2();
+  inputs.room.bytes = 1e8;
+  inputs.memory.held = {{.name = "frozen VGGT", .bytes = 1.8e9}};
+  auto forecast = forecast_of(std::move(inputs));
+  forecast.remedies = {{.flag = "--recompute", .bytes = 2e8},
+                       {.flag = "--max-history-images 4", .bytes = 9e7}};
+  EXPECT_NE(shortage_text(forecast).find("; --max-history-images 4 fits"), std::string::npos);
+  const auto text = forecast_text(forecast);
+  EXPECT_NE(text.find("  frozen VGGT               1.8 GB"), std::string::npos) << text;
+  EXPECT_NE(text.find("  takes less: with --recompute 200 MB, with --max-history-images 4 90 MB"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(forecast_json(forecast)["memory"]["remedies"][1]["flag"], "--max-history-images 4");
+}
+
 TEST(Forecast, as_json) {
   const auto document = forecast_json(forecast_of(s2()));
   EXPECT_EQ(document["setting"]["reduce"], "fp32");

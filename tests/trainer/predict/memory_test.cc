@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/trainer/predict/planned.h"
 
 namespace tj::trainer {
@@ -56,6 +58,18 @@ TEST(Memory, of_a_codec_that_keeps_what_it_did_not_send) {
   EXPECT_EQ(extra(Codec::bf16), 0);
   EXPECT_EQ(extra(Codec::int8), 4.0 * kElements);
   EXPECT_EQ(extra(Codec::powersgd), 4.0 * kElements + 4 * kReduceRankDefault * 2000);
+}
+
+TEST(Memory, what_a_workload_holds_by_itself_is_in_it) {
+  MemoryInputs inputs{.trained_elements = kElements, .activation_bytes = 5e6};
+  const double without = memory_of(inputs).bytes();
+  inputs.held = {{.name = "frozen VGGT", .bytes = 2e6}, {.name = "frames kept", .bytes = 0}};
+  const auto need = memory_of(inputs);
+  EXPECT_EQ(need.bytes(), without + 2e6);
+  EXPECT_TRUE(std::ranges::any_of(
+      need.parts, [](const MemoryPart& part) { return part.name == "frozen VGGT"; }));
+  EXPECT_FALSE(std::ranges::any_of(
+      need.parts, [](const MemoryPart& part) { return part.name == "frames kept"; }));
 }
 
 MemoryInputs of_a_large_model() {

@@ -25,7 +25,7 @@ QwenVggtConfig nano(bool is_coupled = true) {
 std::unique_ptr<SceneFeatures> features_of(const QwenVggtConfig& config,
                                            std::int64_t cache_bytes = 1 << 20) {
   if (!config.coupling) return nullptr;
-  auto features = open_scene_features(*config.coupling, {}, cache_bytes);
+  auto features = open_scene_features(*config.coupling, {}, {.cache_bytes_max = cache_bytes});
   EXPECT_TRUE(features.ok());
   return std::move(*features);
 }
@@ -143,6 +143,34 @@ TEST(QwenVggt, frames_that_come_again_are_looked_at_once) {
     EXPECT_TRUE(at::equal(again[scene], first[scene]));
     EXPECT_TRUE(at::equal(anew[scene], first[scene]));
   }
+}
+
+/// The engine says which batch comes next before it computes the one before.
+TEST(QwenVggt, a_pass_that_was_begun_has_the_same_bits) {
+  const auto config = nano();
+  const auto model = model_of(config), plain = model_of(config);
+  const at::NoGradGuard no_gradients;
+  const SceneSet mixed{.count = 1 << 20, .text_percent = 50};
+  std::vector<Batch> batches;
+  for (std::int64_t number = 0; number < 6; ++number)
+    batches.push_back(batch_of(config, {number, number + 100}, mixed));
+  const auto expect_same = [&](const Batch& batch) {
+    EXPECT_EQ(loss_of(model, batch), loss_of(plain, batch));
+  };
+  for (std::size_t i = 0; i + 1 < batches.size(); ++i) {
+    model.ahead(batches[i + 1]);
+    expect_same(batches[i]);
+  }
+  expect_same(batches.back());
+  // Nobody comes for these, or only for the last.
+  for (const auto& batch : batches) model.ahead(batch);
+  expect_same(batches[0]);
+  expect_same(batches.back());
+  model.ahead(batches[1]);
+  model.ahead(batches[1]);
+  expect_same(batches[1]);
+  expect_same(batches[1]);
+  expect_same(batches[2]);
 }
 
 TEST(QwenVggt, each_tensor_has_a_gradient_where_there_are_pictures) {

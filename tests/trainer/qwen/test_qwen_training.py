@@ -66,6 +66,22 @@ class Qwen(LaunchedTraining):
         self.train("alone", "--vggt", "off")
         self.assertNotEqual(self.losses("alone"), self.losses("kept"))
 
+    def test_a_vggt_that_is_shared_out_gives_the_same_bits(self):
+        for share, ranks, stage in ((0, 2, 0), (50, 4, 3), (100, 2, 2)):
+            self.scenes(text_percent=share)
+            flags = ("--deterministic", "--zero", stage, "--steps", "2")
+            self.train(f"whole-{share}", *flags, ranks=ranks)
+            self.train(f"shared-{share}", *flags, "--vggt-shard", ranks=ranks)
+            self.assertEqual(self.losses(f"shared-{share}"), self.losses(f"whole-{share}"), share)
+
+    def test_without_room_in_memory_a_run_says_what_takes_less(self):
+        command = ["prlimit", f"--as={2 << 30}", TRAINER, "train", "--model", "qwen2.5-vl-3b", "--vggt", "random", "--data", self.data,
+                   "--out", self.folder / "out", "--log-dir", "off", "--tensorboard", "off", "--steps", "1"]
+        _, err = self.finish(self.spawn(list(map(str, command)), environment_of_a_program("TMPDIR")), 70)
+        self.assertRegex(err.splitlines()[-1], r"out of memory with --accumulation 128 \(1 samples in a pass\); needs about \d+ GB, and has "
+                                               r"2\.1 GB of addresses, by the limit of this process \(ulimit -v\); with --recompute \d+ GB, "
+                                               r"with --max-history-images 4 \d+ GB; none of them is enough by itself: .*can't allocate memory")
+
     def test_a_resumed_run_has_the_bits_of_one_that_went_through(self):
         self.scenes(text_percent=50)
         for ranks, stage in ((1, 0), (2, 3)):

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include "tests/trainer/engine/thread_ranks.h"
 #include "tests/trainer/qwen/conversations.h"
 
 namespace tj::trainer {
@@ -86,6 +87,35 @@ TEST(Vggt, bfloat16_is_near) {
   const auto rough =
       random_vggt({.precision = Precision::bf16}).newest(frames(1, 2), FrameSight::all);
   EXPECT_LT((exact - rough).norm().item<double>() / exact.norm().item<double>(), 0.05);
+}
+
+/// What the newest of each scene becomes, as SceneFeatures asks for it; also of no scenes.
+std::vector<at::Tensor> looked_at(const Vggt& model, const std::vector<at::Tensor>& images) {
+  std::vector<VggtScenes> scenes;
+  for (const auto& patches : model.patches(images))
+    scenes.push_back({.patches = patches.unsqueeze(0), .rows = 2});
+  return model.newest_of(scenes, FrameSight::earlier);
+}
+
+/// Rank 0 has nothing to look at, and the others have scenes of different numbers.
+TEST(Vggt, shared_out_among_ranks_it_has_the_same_bits) {
+  const auto weights = random_weights(vggt_tensors(kSmall).specs);
+  const Vggt whole(weights, kSmall, {});
+  const auto all = frames(4, 2);
+  for (const int count : {2, 3}) {
+    on_ranks(count, [&](Communicator& ranks) {
+      const Vggt model(weights, kSmall, {}, &ranks);
+      EXPECT_LT(model.held_bytes(), whole.held_bytes());
+      std::vector<at::Tensor> images;
+      for (int scene = 0; scene < ranks.rank(); ++scene) images.push_back(all[scene]);
+      for (int pass = 0; pass < 2; ++pass) {
+        const auto wanted = looked_at(whole, images), got = looked_at(model, images);
+        ASSERT_EQ(got.size(), images.size());
+        for (std::size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(got[i].equal(wanted[i])) << i;
+      }
+      EXPECT_GT(ranks.volume().elements_sent, 0);
+    });
+  }
 }
 
 }  // namespace

@@ -173,8 +173,10 @@ class BatchPlan {
           .view({kColours, 1})
           .to(pixels.device());
     };
-    const auto chosen = pixels.index_select(0, rows).to(at::kFloat).unflatten(1, {kColours, -1});
-    return ((chosen / kPixelMax - by_colour(scale.mean)) / by_colour(scale.deviation)).flatten(1);
+    auto chosen = pixels.index_select(0, rows).to(at::kFloat).unflatten(1, {kColours, -1});
+    // In place: it is the largest input, and made anew.
+    chosen.div_(kPixelMax).sub_(by_colour(scale.mean)).div_(by_colour(scale.deviation));
+    return chosen.flatten(1);
   }
 
   at::Tensor frames(const at::Tensor& all, std::int64_t row, const SceneFrames& scene) const {

@@ -307,6 +307,7 @@ ConversationSize largest_conversation(const ConversationShape& shape,
   const auto fitting = std::max<std::int64_t>(0, (options.tokens_max - kTextMin) / of_picture);
   const auto pictures = std::min(options.history_pictures_max + 1, fitting);
   return {.tokens = options.tokens_max,
+          .learned = options.tokens_max - pictures * of_picture,
           .pictures = pictures,
           .patches = pictures * tokens * tokens * rule.patches_of_token(),
           .sides = {.height = tokens * side, .width = tokens * side}};

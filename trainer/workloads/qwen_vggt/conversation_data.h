@@ -107,6 +107,7 @@ std::unique_ptr<SampleSource> make_up_conversations(const ConversationShape& sha
 /// What the largest sample holds: for costs in memory and time.
 struct ConversationSize {
   std::int64_t tokens = 0;
+  std::int64_t learned = 0;  // of them: all that are of no picture
   std::int64_t pictures = 0;
   std::int64_t patches = 0;  // of all pictures
   PictureSides sides;        // of one

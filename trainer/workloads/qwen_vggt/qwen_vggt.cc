@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "contract/result.h"
@@ -9,6 +11,16 @@
 #include "trainer/workload/initial_tensor.h"
 
 namespace tj::trainer {
+namespace {
+
+std::vector<const SceneFrames*> scenes_of(const ConversationBatch& batch) {
+  std::vector<const SceneFrames*> scenes;
+  for (const auto& sample : batch.samples)
+    if (sample.scene) scenes.push_back(&*sample.scene);
+  return scenes;
+}
+
+}  // namespace
 
 /// Qwen counts its own blocks; that of the coupling stands between its two towers.
 struct QwenVggt::Hooks final : BlockHooks {
@@ -81,21 +93,47 @@ at::Tensor QwenVggt::with_scenes(const ConversationBatch& batch, const at::Tenso
 }
 
 at::Tensor QwenVggt::pictures(const ConversationBatch& batch) const {
-  std::vector<const SceneFrames*> scenes;
-  if (features_)
-    for (const auto& sample : batch.samples)
-      if (sample.scene) scenes.push_back(&*sample.scene);
-  std::vector<at::Tensor> features;
-  if (!scenes.empty()) features = features_->newest(scenes);
+  if (!features_) return pictures(batch, {});
+  const auto scenes = scenes_of(batch);
+  if (scenes.empty() && !features_->is_shared_out()) return pictures(batch, {});
+  return pictures(batch, features_->newest(scenes));
+}
+
+/// `features` of each scene.
+at::Tensor QwenVggt::pictures(const ConversationBatch& batch,
+                              const std::vector<at::Tensor>& features) const {
   const auto plain = qwen_->pictures(batch.qwen);
-  if (scenes.empty()) return plain;
+  if (features.empty()) return plain;
   return in_block(hooks_, layout_.geometry_block,
                   [&] { return with_scenes(batch, plain, features); });
 }
 
+void QwenVggt::ahead(const Batch& next) const {
+  constexpr std::size_t kBegunMax = 2;
+  if (!features_ || features_->is_shared_out()) return;
+  if (begun_.size() == kBegunMax) begun_.pop_front();
+  auto& begun = begun_.emplace_back(Begun{.tokens = next[kConversationTokens],
+                                          .made = conversation_batch(next, config_.qwen),
+                                          .features = {}});
+  begun.features = features_->begin(scenes_of(begun.made));
+}
+
+/// Those that were begun before it and did not come are dropped.
+std::optional<QwenVggt::Begun> QwenVggt::take_begun(const Batch& batch) const {
+  const auto found = std::ranges::find_if(
+      begun_, [&](const Begun& begun) { return begun.tokens.is_same(batch[kConversationTokens]); });
+  if (found == begun_.end()) return std::nullopt;
+  auto begun = std::move(*found);
+  begun_.erase(begun_.begin(), std::next(found));
+  return begun;
+}
+
 PassSums QwenVggt::pass(const Batch& batch, std::optional<std::int64_t> first_sample) const {
-  const auto made = conversation_batch(batch, config_.qwen);
-  const auto logits = qwen_->judged(made.qwen, pictures(made));
+  auto begun = take_begun(batch);
+  const auto made = begun ? std::move(begun->made) : conversation_batch(batch, config_.qwen);
+  const auto seen =
+      begun ? pictures(made, features_->take(std::move(begun->features))) : pictures(made);
+  const auto logits = qwen_->judged(made.qwen, seen);
   const auto& targets = made.qwen.target_ids;
   PassSums sums{.loss = at::cross_entropy_loss(logits, targets, /*weight=*/{}, at::Reduction::Sum),
                 .metrics = std::vector<at::Tensor>(

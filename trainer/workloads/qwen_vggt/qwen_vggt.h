@@ -1,6 +1,7 @@
 // A Qwen2.5-VL that learns conversations, and sees through a frozen VGGT what the newest picture
 // shows of its scene (JanusVLN, arXiv 2509.22548). Includes torch.
 #pragma once
+#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -35,6 +36,9 @@ class QwenVggt final : public Model {
 
   /// Of a batch in the order of ConversationTensor.
   PassSums pass(const Batch& batch, std::optional<std::int64_t> first_sample) const override;
+  /// Has VGGT look. Where that is shared out it waits for its pass: other ranks' parts would hold up
+  /// what the pass beside it needs of them.
+  void ahead(const Batch& next) const override;
   const std::vector<at::Tensor>& tensors() const override { return parameters_; }
 
   /// The tokens of all pictures, with what VGGT knows; undefined where there are none.
@@ -43,8 +47,17 @@ class QwenVggt final : public Model {
 
  private:
   struct Hooks;  // of the blocks that are Qwen's
+  /// By ahead().
+  struct Begun {
+    at::Tensor tokens;  // by which its batch is known
+    ConversationBatch made;
+    SideWork::Begun features;
+  };
 
   void make_qwen(BlockHooks* hooks);
+  std::optional<Begun> take_begun(const Batch& batch) const;
+  at::Tensor pictures(const ConversationBatch& batch,
+                      const std::vector<at::Tensor>& features) const;
   at::Tensor with_scenes(const ConversationBatch& batch, const at::Tensor& pictures,
                          const std::vector<at::Tensor>& features) const;
 
@@ -56,6 +69,7 @@ class QwenVggt final : public Model {
   std::unique_ptr<Hooks> qwen_hooks_;
   std::unique_ptr<Qwen> qwen_;
   std::unique_ptr<SceneFeatures> features_;  // null: there is no coupling
+  mutable std::deque<Begun> begun_;          // of this pass, and of the next
 };
 
 }  // namespace tj::trainer

@@ -36,6 +36,9 @@ constexpr Flag kFlags[] = {
     {.name = "--vggt-weight", .help = "with which VGGT's tokens are added to the pictures' (0.2)"},
     {.name = "--vggt-cache",
      .help = "memory of each rank's device for frames that come again (256MiB)"},
+    {.name = "--vggt-shard",
+     .help = "a rank keeps a part of each of VGGT's layers, and gathers a layer before it computes",
+     .is_switch = true},
     {.name = "--vision-lr",
      .help = "learning rate of the vision tower (a twentieth of --lr; of qwen-vggt-nano --lr)"},
     {.name = "--projector-lr",
@@ -116,7 +119,7 @@ void QwenVggtWorkload::configure_vggt(FlagReader& reader) {
     reader.note(kVggt, is_nano_ ? "random" : "VGGT-1B", preset_origin);
   }
   if (!config_.coupling) {
-    for (const char* const flag : {"--vggt-sight", "--vggt-weight", "--vggt-cache"})
+    for (const char* const flag : {"--vggt-sight", "--vggt-weight", "--vggt-cache", "--vggt-shard"})
       if (reader.is_given(flag))
         reader.fail(flag, reader.given(flag), "it needs a VGGT, and --vggt is off");
     return;
@@ -125,7 +128,9 @@ void QwenVggtWorkload::configure_vggt(FlagReader& reader) {
   coupling.sight = reader.choice("--vggt-sight", "earlier", "earlier or all", sight_from);
   coupling.weight = reader.real("--vggt-weight", {.value = "0.2"}, {-kWeightMax, kWeightMax},
                                 "it must be a number from -1000 to 1000");
-  vggt_cache_bytes_ = reader.choice("--vggt-cache", "256MiB", kByteSizeRule, byte_size_from);
+  vggt_room_.cache_bytes_max =
+      reader.choice("--vggt-cache", "256MiB", kByteSizeRule, byte_size_from);
+  vggt_room_.is_shared_out = reader.is_set("--vggt-shard");
   if (coupling.vggt.patch_side != config_.qwen.vision.patch_side)
     reader.fail(kVggt, coupling.file,
                 "its patches have sides of " + std::to_string(coupling.vggt.patch_side) +
@@ -181,7 +186,10 @@ OpenedData QwenVggtWorkload::open_data(const DataPaths& data) {
   auto opened = opener_(data, training_paths_, conversation_shape(), options_);
   if (opened.failure) return {.source = {}, .failure = std::move(opened.failure)};
   std::ranges::move(opened.settings, std::back_inserter(settings_));
-  if (!data.is_eval) files_ = std::move(opened.files);
+  if (data.is_eval) return {.source = std::move(opened.source)};
+  files_ = std::move(opened.files);
+  const auto pictures = largest_conversation(conversation_shape(), options_).pictures;
+  vggt_room_.frames_max = opened.source->sample_count() * pictures;
   return {.source = std::move(opened.source)};
 }
 
@@ -200,8 +208,10 @@ std::vector<Setting> QwenVggtWorkload::settings() const {
   std::int64_t elements = 0;
   for (const auto& spec : vggt_tensors(config_.coupling->vggt).specs)
     elements += element_count(spec);
+  const std::string where =
+      vggt_room_.is_shared_out ? "shared out among the ranks" : "whole on each rank";
   settings.push_back({"parameters of VGGT", grouped(elements),
-                      "computed: frozen, whole on each rank in the precision of the passes"});
+                      "computed: frozen, " + where + " in the precision of the passes"});
   return settings;
 }
 
@@ -218,11 +228,37 @@ std::unique_ptr<Model> QwenVggtWorkload::make_model(const ModelOptions& options,
                                                     const ModelKeeper& keeper) const {
   std::unique_ptr<SceneFeatures> features;
   if (config_.coupling) {
-    auto opened = open_scene_features(*config_.coupling, options, vggt_cache_bytes_);
+    auto opened = open_scene_features(*config_.coupling, options,
+                                      {.cache_bytes_max = vggt_room_.cache_bytes_max,
+                                       .ranks = vggt_room_.is_shared_out ? keeper.ranks : nullptr});
     if (!opened) throw BadDataError(std::string(kVggt) + " " + describe(opened.error()));
     features = std::move(*opened);
   }
   return std::make_unique<QwenVggt>(config_, options, keeper, std::move(features));
+}
+
+PassMemory QwenVggtWorkload::pass_memory(const PassRule& rule) const {
+  return qwen_vggt_memory(config_, largest_conversation(conversation_shape(), options_), rule,
+                          vggt_room_);
+}
+
+std::vector<PassRemedy> QwenVggtWorkload::pass_remedies(const PassRule& rule) const {
+  std::vector<PassRemedy> remedies;
+  const auto size = largest_conversation(conversation_shape(), options_);
+  const auto history = options_.history_pictures_max / 2;
+  const auto fewer = size.pictures - (history + 1);
+  if (fewer > 0)
+    remedies.push_back(
+        {.flag = "--max-history-images " + std::to_string(history),
+         .memory = qwen_vggt_memory(config_, with_fewer_pictures(size, fewer, config_.qwen), rule,
+                                    vggt_room_)});
+  if (config_.coupling && rule.ranks > 1 && !vggt_room_.is_shared_out) {
+    auto shared_out = vggt_room_;
+    shared_out.is_shared_out = true;
+    remedies.push_back(
+        {.flag = "--vggt-shard", .memory = qwen_vggt_memory(config_, size, rule, shared_out)});
+  }
+  return remedies;
 }
 
 SampleWords QwenVggtWorkload::words() const { return {.counted = "learned tokens"}; }

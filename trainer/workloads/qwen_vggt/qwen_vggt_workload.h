@@ -10,6 +10,7 @@
 #include "trainer/workload/workload.h"
 #include "trainer/workloads/qwen_vggt/conversation_data.h"
 #include "trainer/workloads/qwen_vggt/qwen_vggt_config.h"
+#include "trainer/workloads/qwen_vggt/qwen_vggt_memory.h"
 
 namespace tj::trainer {
 
@@ -40,6 +41,9 @@ class QwenVggtWorkload final : public Workload {
   std::unique_ptr<Model> make_model(const ModelOptions& options,
                                     const ModelKeeper& keeper) const override;
 
+  /// Of the largest conversation that the flags allow.
+  PassMemory pass_memory(const PassRule& rule) const override;
+  std::vector<PassRemedy> pass_remedies(const PassRule& rule) const override;
   SampleWords words() const override;
   SampleCost cost() const override;
   std::string nothing_counts() const override { return "no token in them is learned"; }
@@ -66,7 +70,7 @@ class QwenVggtWorkload final : public Workload {
   std::string init_path_;  // empty: none
   QwenVggtConfig config_;
   bool is_vggt_named_ = false;
-  std::int64_t vggt_cache_bytes_ = 0;
+  VggtRoom vggt_room_;
   double lr_ = 0, vision_lr_ = 0, projector_lr_ = 0;
   ConversationOptions options_;
   std::vector<std::string> training_paths_;

@@ -28,11 +28,14 @@ Error wrong(const TrainedQwenRequest& request, const Error& why) {
           .subject = request.flag + " " + request.from.string()};
 }
 
-std::unique_ptr<Vggt> random_vggt(const VggtConfig& config, ModelOptions options) {
-  options.seed = kSeed;
-  auto weights = initial_tensors(vggt_tensors(config).specs, options, {});
+std::unique_ptr<Vggt> random_vggt(const VggtConfig& config, const ModelOptions& options,
+                                  Communicator* ranks) {
+  auto place = options;
+  place.seed = kSeed;
+  if (ranks != nullptr) place.gpu.reset();
+  auto weights = initial_tensors(vggt_tensors(config).specs, place, {});
   for (auto& weight : weights) weight = weight.to(type_of(options.precision));
-  return std::make_unique<Vggt>(std::move(weights), config, options);
+  return std::make_unique<Vggt>(std::move(weights), config, options, ranks);
 }
 
 /// Reads from `reader`, and the tensors of a coupling from memory.
@@ -81,16 +84,16 @@ Result<std::optional<Coupling>> with_vggt(const std::string& named, Coupling cou
 
 Result<std::unique_ptr<SceneFeatures>> open_scene_features(const Coupling& coupling,
                                                            const ModelOptions& options,
-                                                           std::int64_t cache_bytes_max) {
+                                                           const SceneRoom& room) {
   std::unique_ptr<Vggt> vggt;
   if (coupling.file.empty()) {
-    vggt = random_vggt(coupling.vggt, options);
+    vggt = random_vggt(coupling.vggt, options, room.ranks);
   } else {
-    auto opened = open_vggt(coupling.file, options);
+    auto opened = open_vggt(coupling.file, options, room.ranks);
     if (!opened) return opened.error();
     vggt = std::move(*opened);
   }
-  return std::make_unique<SceneFeatures>(std::move(vggt), coupling.sight, cache_bytes_max);
+  return std::make_unique<SceneFeatures>(std::move(vggt), coupling.sight, room.cache_bytes_max);
 }
 
 Result<TensorReader> open_qwen_vggt_weights(const fs::path& path, const QwenVggtConfig& config) {
@@ -121,7 +124,8 @@ Result<TrainedQwen> open_trained_qwen(const TrainedQwenRequest& request) {
   if (!weights) return wrong(request, weights.error());
   std::unique_ptr<SceneFeatures> features;
   if (trained.config.coupling) {
-    auto opened = open_scene_features(*trained.config.coupling, request.options, kAnswerCacheBytes);
+    auto opened = open_scene_features(*trained.config.coupling, request.options,
+                                      {.cache_bytes_max = kAnswerCacheBytes});
     if (!opened)
       return Error{.code = Code::invalid,
                    .message = describe(opened.error()) +

@@ -11,10 +11,15 @@
 
 namespace tj::trainer {
 
-/// The VGGT of a coupling, with a cache of so many bytes. Fails as open_vggt().
+/// What a VGGT takes of a device for longer than a pass.
+struct SceneRoom {
+  std::int64_t cache_bytes_max = 0;  // of frames that come again
+  Communicator* ranks = nullptr;     // among whom its layers are shared out; null: they are not
+};
+/// The VGGT of a coupling. Fails as open_vggt().
 Result<std::unique_ptr<SceneFeatures>> open_scene_features(const Coupling& coupling,
                                                            const ModelOptions& options,
-                                                           std::int64_t cache_bytes_max);
+                                                           const SceneRoom& room);
 
 /// Of `config`, from a folder as transformers saves it, a checkpoint or a .safetensors file. Where
 /// it has no tensors of a coupling and the model does, these are what a training from scratch

@@ -133,16 +133,20 @@ Result<VggtConfig> read_vggt_config(const fs::path& path) {
   return config_of(*source, path);
 }
 
-Result<std::unique_ptr<Vggt>> open_vggt(const fs::path& path, const ModelOptions& options) {
+Result<std::unique_ptr<Vggt>> open_vggt(const fs::path& path, const ModelOptions& options,
+                                        Communicator* ranks) {
   const auto source = open_source(path);
   if (!source) return source.error();
   const auto config = config_of(*source, path);
   if (!config) return config.error();
   const auto specs = vggt_tensors(*config).specs;
   if (const auto checked = check_tensors(*source, specs, path); !checked) return checked.error();
-  auto weights = read_weights(source->read, specs, options);
+  auto place = options;
+  if (ranks != nullptr)
+    place.gpu.reset();  // the device has no room for what it is to keep a part of
+  auto weights = read_weights(source->read, specs, place);
   if (!weights) return weights.error();
-  return std::make_unique<Vggt>(std::move(*weights), *config, options);
+  return std::make_unique<Vggt>(std::move(*weights), *config, options, ranks);
 }
 
 }  // namespace tj::trainer

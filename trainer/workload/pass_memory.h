@@ -1,0 +1,44 @@
+// What the passes of a workload take in memory beside the tensors that it lists, by formulas: for
+// forecasts of models that can't be run where they are asked for, and of a run that had no room.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/workload/precision.h"
+
+namespace tj::trainer {
+
+/// How the passes of a run are computed.
+struct PassRule {
+  std::int64_t samples = 1;  // of a pass
+  Precision precision = Precision::fp32;
+  bool recompute = false;
+  bool is_gpu = false;
+  bool casts_weights = false;  // they are float32, and products of half precision need copies
+  int ranks = 1;
+};
+
+/// What of the memory something takes.
+struct MemoryPart {
+  std::string name = {};
+  double bytes = 0;
+};
+
+struct PassMemory {
+  /// There all the time, beside the tensors that the workload lists.
+  std::vector<MemoryPart> held = {};
+  /// Of all that a forward leaves for its backward, and of what is computed beside it, where the
+  /// sum is highest; absent: there is no formula.
+  std::optional<double> activation_bytes = {};
+  std::string formula = {};  // for people: of what it is
+};
+
+/// A flag of the workload's own with which its passes take less.
+struct PassRemedy {
+  std::string flag = {};  // "--max-history-images 4"
+  PassMemory memory = {};
+};
+
+}  // namespace tj::trainer
