@@ -33,10 +33,12 @@ def recomputation(size):
 
 
 def ours(kit, size, data, vggt):
+    """Frames come again: a VGGT looks at each of them anew, as at those of many episodes."""
     flags = ["--model", size.preset, "--vggt", vggt, "--data", data / "set/rooms.json", "--tokenizer", data / "tokenizer.json", "--seq-len",
              TOKENS_MAX, "--batch-size", size.batch_size, "--accumulation", 1, "--steps", STEPS_MAX, "--precision", kit.size.precision,
              "--data-threads", DATA_THREADS if kit.has_gpu else 1, *recomputation(size)]
-    return kit.train("qwen-ours" if vggt == "off" else "qwen-ours-vggt", *flags, until_step=size.steps)
+    cache = [] if vggt == "off" else ["--vggt-cache", 0]
+    return kit.train("qwen-ours" if vggt == "off" else "qwen-ours-vggt", *flags, *cache, until_step=size.steps)
 
 
 def transformers_own(kit, size, data):

@@ -88,7 +88,7 @@ FULL = Size(is_small=False, shape=Gpt2Shape("gpt2-small", 12, 12, 768, 50257, 50
             clips=Clips("taehv", 12, 64, 16, steps=60, warmup=20, rounds=2, decoded_frames=61, decoded_width=512,
                         decoded_height=320),
             policies=Policies("pi0", 32, recomputes=True, memory_gib=75, steps=8, warmup=3, rounds=1),
-            qwen=Conversations("qwen2.5-vl-3b", "3b", 32, history=8, scale=4, batch_size=4, recomputes=True, memory_gib=75, steps=8, warmup=3,
+            qwen=Conversations("qwen2.5-vl-3b", "3b", 8, history=8, scale=4, batch_size=4, recomputes=True, memory_gib=75, steps=8, warmup=3,
                                rounds=1))
 SMALL = Size(is_small=True, shape=Gpt2Shape("gpt2-nano", 4, 4, 128, 256, 256, 64), precision="fp32",
              compiler="aot_eager", batch_size=8, steps=10, warmup=2, rounds=1, loss_steps=6, save_every=12,
