@@ -169,7 +169,7 @@ release: build  ## images as OCI archives, SBOMs, the chart, tarballs, Debian pa
 gpu-kit:  ## packs build/gpu-kit.tar.gz: gpu-kit/run in it tries everything on a machine with a GPU (docs/gpu-kit.md)
 	tools/deps build
 	cmake --preset dev --log-level=WARNING >/dev/null
-	cmake --build --preset dev --target trainer trainer-engine trainer_nccl communicator_probe kernel_times pi0_colours qwen_scenes
+	cmake --build --preset dev --target trainer trainer-engine trainer_nccl trainer_picture communicator_probe kernel_times pi0_colours qwen_scenes
 	tools/gpu-kit
 
 check:  ## static checks only: format, lint, clang-tidy

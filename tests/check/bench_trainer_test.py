@@ -10,7 +10,7 @@ PROGRAM = """
 import json, subprocess, sys
 sys.dont_write_bytecode = True
 sys.path[:0] = [sys.argv[1] + "/trainer", sys.argv[1] + "/operator"]
-import contenders, report
+import contenders, pathlib, qwen_data, report, tempfile
 ends = [1.0, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0, 6.5, 7.0]   # a second, then halves
 late = ends + [9.0] + [9.0 + 0.6 * step for step in range(1, 12)]      # a save after step 12
 results = {
@@ -24,6 +24,12 @@ results = {
         "ours": [{"clips_per_second": rate, "cpu_seconds_per_step": 1.5, "peak_mib": 700} for rate in (3.0, 2.0, 4.0)],
         "plain": [{"clips_per_second": 2.0, "cpu_seconds_per_step": 2.5, "peak_mib": 1100}]}},
     "decode": {"video": "61 frames of 512x320", "seconds": 40.26, "frames_per_second": 1.52, "peak_mib": 1234},
+    "qwen": {"parameters": {"qwen": 78000000, "vggt": 19000000}, "tokens": 262, **{
+        part: {"case": "a case", "steps": {"timed": 4, "warmup": 2}, "runs": {
+            name: [{"steps_per_second": rate * round, "cpu_seconds_per_step": 2.5, "peak_mib": 1100, "losses": [9.01, 8.5]} for round in (1, 2, 3)]
+            for name, rate in rates.items()}}
+        for part, rates in {"beside": {"ours": 0.3, "transformers": 0.2}, "alone": {"1 rank": 0.2, "2 ranks": 0.19},
+                            "seeing": {"off": 0.2, "kept": 0.18, "anew": 0.16}}.items()}},
     "checkpoint": {"ours": {"usual_step_ms": 5, "longest_step_after_ms": 6, "slowdown_percent": 2.0,
                             "said": [{"event": "checkpoint", "saved_step": 12, "stall_ms": 7.25}]}},
 }
@@ -37,11 +43,16 @@ with subprocess.Popen([sys.executable, "-c", "import time\\nwhile time.process_t
     busy.stdout.readline()
     cpu = contenders.cpu_seconds(busy.pid)
 contenders.WORK.mkdir(parents=True, exist_ok=True)
+shape, work = qwen_data.SHAPES["nano"], qwen_data.Work(conversations=2, history=1, scale=1)
+with tempfile.TemporaryDirectory() as folder:
+    qwen_data.write(pathlib.Path(folder), shape, work)
+    conversation = qwen_data.read(pathlib.Path(folder))[0]
+    ids, labels = next(qwen_data.encoded(pathlib.Path(folder), shape, work))
 print(json.dumps({
     "ended": contenders.run_to_end([sys.executable, "-c", "x = bytearray(100 << 20); print('done')"]), "cpu": cpu, "cpu_per_step": contenders.Seen([], [], 0, [3.0, 4.0, 6.0]).cpu_seconds_per_step(1),
     "peaks": [peak("print(flush=True); input()"),
               peak(f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])")],
-    "per_step": contenders.Seen(ends, []).seconds_per_step(2), "save": report.of_save(contenders.Seen(late, []), 12),
+    "tokens": [ids, labels, conversation], "per_step": contenders.Seen(ends, []).seconds_per_step(2), "save": report.of_save(contenders.Seen(late, []), 12),
     "line": contenders.STEP.search("[0] step 3/9 | loss 5.5453 | lr").groups(), "text": report.text(results),
     "plot": report.plot(results), "nothing": report.document_with(f"a {report.BEGIN} x {report.END} b", {})}))
 """
@@ -77,6 +88,23 @@ class TrainerBench(unittest.TestCase):
         table = self.seen["text"].split("### Clips per second of TAEHV")[1].split("###")[0]
         self.assertIn("| taehv, batch 2 | this trainer | 3.00 | 1.00 | 1.50 s | 700 MiB | 3, 33 % |", table)
         self.assertIn("| taehv, batch 2 | plain PyTorch | 2.00 | 1.50 | 2.50 s | 1,100 MiB | 1, 0 % |", table)
+
+    def test_ratios_of_a_part_in_rounds_are_medians_of_the_rounds(self):
+        beside, alone, seeing = self.seen["text"].split("### Qwen2.5-VL")[1].split("###")[0].split("\n\n**")[1:]
+        self.assertIn("| transformers | 0.400 | 1.50 | 2.50 s | 1,100 MiB | 3, 50 % |", beside)
+        self.assertIn("| 2 ranks | 0.380 | 1.90 | 2.50 s |", alone)
+        self.assertIn("| kept | 0.360 | 10.0% |", seeing)
+        self.assertIn("| anew | 0.320 | 20.0% |", seeing)
+
+    def test_a_conversation_becomes_the_tokens_of_qwens_template(self):
+        ids, labels, conversation = self.seen["tokens"]
+        question, answer = (turn["value"] for turn in conversation["conversations"])
+        begin, end, picture_begin, picture_end, image, system, user, assistant = 500, 501, 502, 503, 505, 260, 263, 271
+        picture = [picture_begin, *[image] * 9, picture_end]
+        learned = [*answer.encode(), end, *b"\n"]
+        self.assertEqual(ids, [begin, system, *b"\nYou are a helpful ", assistant, *b".", end, *b"\n", begin, user, *b"\n", *picture, *picture,
+                               *question.replace("<image>", "").encode(), end, *b"\n", begin, assistant, *b"\n", *learned])
+        self.assertEqual(labels, [-100] * (len(ids) - len(learned)) + learned)
 
     def test_a_decoded_video_is_told(self):
         self.assertIn("makes 61 frames of 512 x 320 of TAEHV's latents in 40.3 s, 1.52 frames/s, in 1,234 MiB.", self.seen["text"])

@@ -108,6 +108,8 @@ def policy_command(contender, case, steps, python, data, out, more=()):
 
 
 def command_of(contender, case, ranks, steps, python, data, out, more=()):
+    if hasattr(case, "command"):
+        return case.command(contender, ranks, steps, python, out, more)
     if isinstance(case, ClipCase):
         return clip_command(contender, case, steps, python, data, out, more)
     if isinstance(case, PolicyCase):
@@ -137,6 +139,12 @@ def environment(ranks):
     env["PYTHONDONTWRITEBYTECODE"] = "1"
     env["TRAININGJOB_TERMINATION_LOG"] = str(WORK / "last-words")
     return env
+
+
+def core_of(rank):
+    """Each rank has one; where there are fewer they share them."""
+    usable = sorted(os.sched_getaffinity(0))
+    return usable[rank % len(usable)]
 
 
 def end(process):
@@ -201,8 +209,9 @@ def run(contender, case, ranks, steps, python, data, more=(), seconds_max=300):
     command = [str(word) for word in command_of(contender, case, ranks, steps, python, data, out, more)]
     seen, tail = Seen([], []), []
     began = time.monotonic()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=WORK,
-                          env=environment(ranks), start_new_session=True) as process:
+    env = environment(ranks) | getattr(case, "environment", {})
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=WORK, env=env,
+                          start_new_session=True) as process:
         try:
             for now, line in lines_of(process, began + seconds_max):
                 tail = [*tail[1 - TAIL_LINES:], line]

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""Where a step of GPT-2 nano spends the CPU, ours and plain PyTorch's, by Linux's perf: how much of it is the matrix products of
-the library that both have?
+"""Where a step spends the CPU, ours and plain PyTorch's, by Linux's perf: how much of it is the matrix products of the library that both
+have?
 
-    tests/bench/trainer/cpu_profile.py           prints a table for docs/measurements.md; two minutes
+    tests/bench/trainer/cpu_profile.py           of GPT-2 nano: prints a table for docs/measurements.md; two minutes
+    tests/bench/trainer/cpu_profile.py qwen      of the Qwen2.5-VL of the part `qwen`, beside transformers under FSDP2; three minutes
 
 Each is sampled over few steps and over many, and the difference is divided by the steps between: no start and no end is in it.
 A sample belongs to the first of GROUPS that its function fits. perf is Debian's linux-perf, which nothing else here needs.
@@ -18,10 +19,12 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import contenders  # noqa: E402
+import qwen_part  # noqa: E402
 from contenders import Case  # noqa: E402
 
 SAMPLES_PER_SECOND = 997
 FEW, MANY = 40, 240  # steps
+QWEN_FEW, QWEN_MANY = 2, 6
 NANO = {"preset": "gpt2-nano", "layers": 4, "heads": 4, "width": 128, "vocabulary": 256, "context": 64, "lr": 3e-3}
 CASES = (Case("batch 32", batch_size=32, **NANO), Case("batch 12", batch_size=12, **NANO))
 GROUPS = (  # name, and what fits "shared object|function"
@@ -57,15 +60,15 @@ def samples(command, environment):
     return found
 
 
-def milliseconds_of_step(contender, case, ranks, python):
+def milliseconds_of_step(contender, case, ranks, python, few, many):
     """Of the CPU, by group."""
     seen = []
-    for steps in (FEW, MANY):
+    for steps in (few, many):
         out = contenders.WORK / "out"
         shutil.rmtree(out, ignore_errors=True)
         command = contenders.command_of(contender, case, ranks, steps, python, contenders.WORK / "text.bin", out)
-        seen.append(samples([str(word) for word in command], contenders.environment(ranks)))
-    scale = 1000 / SAMPLES_PER_SECOND / (MANY - FEW) / ranks
+        seen.append(samples([str(word) for word in command], contenders.environment(ranks) | getattr(case, "environment", {})))
+    scale = 1000 / SAMPLES_PER_SECOND / (many - few) / ranks
     return {name: max(0, seen[1][name] - seen[0][name]) * scale for name, _ in GROUPS}
 
 
@@ -74,10 +77,15 @@ def main():
         sys.exit("tests/bench/trainer/cpu_profile.py: perf is not installed (Debian's linux-perf)")
     python = contenders.python_with_torch()
     contenders.WORK.mkdir(parents=True, exist_ok=True)
-    text = b"".join(path.read_bytes() for path in sorted((contenders.ROOT / "manifests/examples/text").iterdir()))
-    (contenders.WORK / "text.bin").write_bytes(b"".join(bytes((byte, 0)) for byte in text))
-    columns = [(contender, case, ranks) for case in CASES for ranks in (1, 2) for contender in ("ours", "plain")]
-    found = [milliseconds_of_step(contender, case, ranks, python) for contender, case, ranks in columns]
+    if sys.argv[1:] == ["qwen"]:
+        case = qwen_part.FULL.beside
+        qwen_part.QwenPart(qwen_part.FULL, python, 0).make(case)
+        columns, steps = [("ours", case, 1), ("ours", case, 2), ("transformers", case, 2)], (QWEN_FEW, QWEN_MANY)
+    else:
+        text = b"".join(path.read_bytes() for path in sorted((contenders.ROOT / "manifests/examples/text").iterdir()))
+        (contenders.WORK / "text.bin").write_bytes(b"".join(bytes((byte, 0)) for byte in text))
+        columns, steps = [(contender, case, ranks) for case in CASES for ranks in (1, 2) for contender in ("ours", "plain")], (FEW, MANY)
+    found = [milliseconds_of_step(contender, case, ranks, python, *steps) for contender, case, ranks in columns]
     names = [f"{case.name}, {ranks} rank{'s' if ranks > 1 else ''}: {contender}" for contender, case, ranks in columns]
     print("| CPU ms of a step and rank | " + " | ".join(names) + " |\n|" + " --- |" * (len(names) + 1))
     for group, _ in GROUPS:

@@ -81,6 +81,46 @@ def work_table(cases, titles, unit):
     return table(("case", "who", f"{unit}/s", "ours : it", "CPU time of a step", "peak of resident memory", "rounds, +-"), rows)
 
 
+def ratios(runs, one, other):
+    """Of steps per second, round by round."""
+    return [mine["steps_per_second"] / theirs["steps_per_second"] for mine, theirs in zip(runs[one], runs[other])]
+
+
+def each_row(runs, more):
+    """Of each contender: steps/s, what `more(name)` says, CPU time, memory, rounds."""
+    for name, rounds in runs.items():
+        rates = [each["steps_per_second"] for each in rounds]
+        yield (TITLES.get(name, name), f"{statistics.median(rates):.3f}", more(name), f"{statistics.median(each['cpu_seconds_per_step'] for each in rounds):.2f} s",
+               f"{max(each['peak_mib'] for each in rounds):,} MiB", f"{len(rates)}, {scatter(rates)}")
+
+
+def qwen_table(found, head, more):
+    return table(("who", "steps/s", head, "CPU time of a step", "peak of resident memory of a rank", "rounds, +-"), each_row(found["runs"], more))
+
+
+def qwen_parts(found):
+    """Ratios are the medians of those of the rounds."""
+    def times(part, one, other):
+        return statistics.median(ratios(found[part]["runs"], one, other))
+    beside, alone, seeing = (found[part] for part in ("beside", "alone", "seeing"))
+    first, last = beside["runs"]["ours"][0]["losses"], beside["runs"]["transformers"][0]["losses"]
+    counted = [f"{part['steps']['timed']} steps timed after {part['steps']['warmup']}" for part in (beside, alone, seeing)]
+    return [
+        "### Qwen2.5-VL",
+        f"A Qwen2.5-VL of {found['parameters']['qwen']:,} parameters and a VGGT of {found['parameters']['vggt']:,}, float32, on conversations of "
+        f"{found['tokens']} tokens on average; each rank has one core and one thread. Peaks are those of the largest process.",
+        f"**ZeRO-3 beside FSDP2**, two ranks, {beside['case']}; {counted[0]}. The losses of the first step and of the last were {first[0]:.4f} and "
+        f"{first[1]:.4f} here, {last[0]:.4f} and {last[1]:.4f} there.",
+        qwen_table(beside, "ours : it", lambda name: f"{times('beside', 'ours', name):.2f}"),
+        f"**Two ranks beside one**, {alone['case']}; {counted[1]}. A step of two ranks has twice the conversations.",
+        qwen_table(alone, "conversations/s, in multiples of one rank's",
+                   lambda name: f"{int(name.split()[0]) * times('alone', name, '1 rank'):.2f}"),
+        f"**A live VGGT**, one rank, {seeing['case']}; {counted[2]}. `kept`: every frame was seen before, and what DINOv2 makes of it is kept "
+        "(`--vggt-cache`); `anew`: nothing is kept.",
+        qwen_table(seeing, "share of the step that VGGT takes", lambda name: f"{1 - times('seeing', name, 'off'):.1%}"),
+    ]
+
+
 def start_table(results):
     rows = [(case, *(f"{seconds:.2f} s" for seconds in medians(runs).values()))
             for case, runs in results.get("start", {}).items()]
@@ -125,6 +165,8 @@ def text(results):
         parts += ["### Clips per second of TAEHV", work_table(results["taehv"], CLIP_TITLES, "clips")]
     if "pi0" in results:
         parts += ["### Steps per second of pi0", work_table(results["pi0"], POLICY_TITLES, "steps")]
+    if "qwen" in results:
+        parts += qwen_parts(results["qwen"])
     if "decode" in results:
         seen = results["decode"]
         parts.append(f"`trainer decode` makes {seen['video'].replace('x', ' x ')} of TAEHV's latents in {seen['seconds']:.1f} s, "

@@ -118,15 +118,15 @@ def backward(asked, next_loss, autocast, alone):
     return shown
 
 
-def train_steps(asked, module, next_loss, rank=0, alone=contextlib.nullcontext):
-    """`next_loss()` is the loss of the next batch, with a gradient."""
+def train_steps(asked, module, next_loss, rank=0, alone=contextlib.nullcontext, over_ranks=lambda loss: loss):
+    """`next_loss()` is the loss of the next batch, with a gradient; `over_ranks` makes of a rank's own the one that is shown."""
     autocast = torch.autocast(asked.device, torch.bfloat16, enabled=asked.precision == "bf16")
     optimizer = make_optimizer(module, asked.lr)
     for step in range(asked.steps):
         lr = learning_rate(step, asked.steps, asked.lr)
         for group in optimizer.param_groups:
             group["lr"] = lr
-        loss = backward(asked, next_loss, autocast, alone)
+        loss = over_ranks(backward(asked, next_loss, autocast, alone))
         torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)

@@ -4,6 +4,7 @@ import typing
 
 import clips
 import comparisons
+import conversations
 import policies
 import speed
 import starting
@@ -30,5 +31,6 @@ PARTS = (
     Part("clips", "TAEHV's clips/s beside PyTorch's", 90, clips.rates),
     Part("decode", "TAEHV decodes a video", 20, clips.decode),
     Part("policies", "pi0's steps/s and memory beside LeRobot's", 150, policies.rates, is_asked_for=True),
+    Part("qwen", "Qwen2.5-VL's tokens/s and memory beside transformers'", 300, conversations.rates, is_asked_for=True),
     Part("kernels", "where the card's time goes", 40, speed.kernels),
 )

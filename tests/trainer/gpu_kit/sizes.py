@@ -50,6 +50,22 @@ class Policies:
 
 
 @dataclasses.dataclass(frozen=True)
+class Conversations:
+    """Of a Qwen2.5-VL, on conversations about drawn pictures."""
+    preset: str
+    shape: str  # the same, of peers/qwen_data.py
+    conversations: int
+    history: int  # older pictures beside the newest
+    scale: int  # sides of so many times 84 pixels
+    batch_size: int
+    recomputes: bool
+    memory_gib: int  # that the card must have
+    steps: int  # of one round, and of these before the clock counts
+    warmup: int
+    rounds: int
+
+
+@dataclasses.dataclass(frozen=True)
 class Size:
     is_small: bool
     shape: Gpt2Shape
@@ -63,6 +79,7 @@ class Size:
     save_every: int  # of the part that saves: three saves
     clips: Clips
     policies: Policies
+    qwen: Conversations
 
 
 # The author's recipe, and the video of his figure: 61 frames of 512 x 320 in 0.5 s and 0.5 GB on a GH200.
@@ -70,9 +87,13 @@ FULL = Size(is_small=False, shape=Gpt2Shape("gpt2-small", 12, 12, 768, 50257, 50
             compiler="inductor", batch_size=32, steps=40, warmup=10, rounds=3, loss_steps=30, save_every=12,
             clips=Clips("taehv", 12, 64, 16, steps=60, warmup=20, rounds=2, decoded_frames=61, decoded_width=512,
                         decoded_height=320),
-            policies=Policies("pi0", 32, recomputes=True, memory_gib=75, steps=8, warmup=3, rounds=1))
+            policies=Policies("pi0", 32, recomputes=True, memory_gib=75, steps=8, warmup=3, rounds=1),
+            qwen=Conversations("qwen2.5-vl-3b", "3b", 8, history=8, scale=4, batch_size=4, recomputes=True, memory_gib=75, steps=8, warmup=3,
+                               rounds=1))
 SMALL = Size(is_small=True, shape=Gpt2Shape("gpt2-nano", 4, 4, 128, 256, 256, 64), precision="fp32",
              compiler="aot_eager", batch_size=8, steps=10, warmup=2, rounds=1, loss_steps=6, save_every=12,
              clips=Clips("taehv-nano", 8, 32, 2, steps=6, warmup=2, rounds=1, decoded_frames=9, decoded_width=64,
                          decoded_height=48),
-             policies=Policies("pi0-nano", 8, recomputes=True, memory_gib=0, steps=10, warmup=2, rounds=1))
+             policies=Policies("pi0-nano", 8, recomputes=True, memory_gib=0, steps=10, warmup=2, rounds=1),
+             qwen=Conversations("qwen-vggt-nano", "nano", 8, history=1, scale=1, batch_size=4, recomputes=True, memory_gib=0, steps=10,
+                                warmup=2, rounds=1))

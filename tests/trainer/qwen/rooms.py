@@ -14,7 +14,7 @@ SIDE = 84  # pixels: 3 x 3 tokens
 COLOURS = {"red": (220, 40, 40), "green": (40, 200, 60), "blue": (50, 70, 230), "yellow": (230, 220, 50)}
 WAYS = ("left", "forward", "right", "stop")
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>")
-FIRST_SPECIAL = 499
+SPECIAL_IDS = tuple(range(499, 499 + len(SPECIAL)))  # of a nano
 
 
 def png(rows):
@@ -40,12 +40,17 @@ def room(doors, light):
     return [kinds[0 if y < 12 else 12 if y < 24 else 24] for y in range(SIDE)]
 
 
-def drawn_rooms(folder, dice, count):
+def enlarged(rows, scale):
+    """Each pixel becomes so many in both directions."""
+    return [wide for row in rows for wide in [[pixel for pixel in row for _ in range(scale)]] * scale]
+
+
+def drawn_rooms(folder, dice, count, scale):
     """Pictures without an end, each with its doors; from `count` on those before come again in another order."""
     def draw(number):
         doors = dice.sample(list(COLOURS), 4)
         name = f"rooms/{number:04}.png"
-        (folder / name).write_bytes(png(room(doors, dice.randrange(90, 130))))
+        (folder / name).write_bytes(png(enlarged(room(doors, dice.randrange(90, 130)), scale)))
         return name, doors
 
     if count is None:
@@ -55,11 +60,11 @@ def drawn_rooms(folder, dice, count):
         yield dice.choice(drawn)
 
 
-def write_set(folder, count, history=1, seed=1, pictures_max=None):
-    """rooms.json and its pictures; returns the file and the answers in their order."""
+def write_set(folder, count, history=1, seed=1, pictures_max=None, scale=1):
+    """rooms.json and its pictures of `scale` times SIDE pixels; returns the file and the answers in their order."""
     dice = random.Random(seed)
     (folder / "rooms").mkdir(parents=True, exist_ok=True)
-    seen = drawn_rooms(folder, dice, pictures_max)
+    seen = drawn_rooms(folder, dice, pictures_max, scale)
     conversations, answers = [], []
     for _ in range(count):
         pictures = []
@@ -86,8 +91,8 @@ def byte_letters():
     return letters
 
 
-def write_tokenizer(path):
-    """tokenizer.json: a token for each byte and for each role, and Qwen's special ones from 499 on."""
+def write_tokenizer(path, special_ids=SPECIAL_IDS):
+    """tokenizer.json: a token for each byte and for each role, and Qwen's special ones."""
     vocabulary = {letter: byte for byte, letter in byte_letters().items()}
     merges = []
     for word in ("system", "user", "assistant"):
@@ -100,7 +105,7 @@ def write_tokenizer(path):
     special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     path.write_text(json.dumps({
         "version": "1.0", "truncation": None, "padding": None,
-        "added_tokens": [{"id": FIRST_SPECIAL + at, "content": text} | special for at, text in enumerate(SPECIAL)],
+        "added_tokens": [{"id": number, "content": text} | special for number, text in zip(special_ids, SPECIAL)],
         "normalizer": {"type": "NFC"},
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
             {"type": "Split", "pattern": {"Regex": split}, "behavior": "Isolated", "invert": False}, byte_level]},
