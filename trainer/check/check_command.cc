@@ -143,7 +143,10 @@ WorkerFacts check_worker(const LaunchPlan& plan) {
                     .link_mbps = link_mbps(master.interface)};
   facts.findings.push_back(check_variables(plan));
   if (id.world_size() > 1) add(facts.findings, judge_master(worker, master));
-  add(facts.findings, check_machine(worker, network_facts(master.address)));
+  const NetworkFacts network = network_facts(master.address);
+  add(facts.findings, check_machine(worker, network));
+  facts.findings.push_back(judge_network(
+      id.worker_count.value, network_in_use(network, process_env, plan.gpus > 0)));
   return facts;
 }
 
@@ -159,6 +162,7 @@ int print_alone(const WorkerFacts& facts, const CheckOptions& options) {
   std::vector<Finding> findings = facts.findings;
   for (Finding& finding : findings)
     if (finding.where.empty()) finding.where = name_of(facts);
+  put_network_last(findings);
   return print(findings, options, report_json(findings));
 }
 

@@ -28,6 +28,9 @@ struct Finding {
   bool operator==(const Finding&) const = default;
 };
 
+/// The check whose finding stands last in a table: what people look for first.
+inline constexpr const char* kNetworkCheck = "network";
+
 /// pass without findings.
 Severity worst(std::span<const Finding> findings);
 

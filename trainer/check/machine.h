@@ -64,6 +64,9 @@ int link_mbps(const std::string& interface);
 /// Adapters of InfiniBand and RoCE.
 std::vector<Finding> judge_adapters(const NetworkFacts& facts);
 
+/// Which network so many workers will use, and why.
+Finding judge_network(int workers, const NetworkUse& use);
+
 struct GpuFacts {
   std::string name;
   std::uint64_t memory_bytes = 0;

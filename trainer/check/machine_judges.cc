@@ -195,6 +195,11 @@ std::vector<Finding> judge_adapters(const NetworkFacts& facts) {
   return findings;
 }
 
+Finding judge_network(int workers, const NetworkUse& use) {
+  if (workers == 1) return {pass, kNetworkCheck, "none: a single worker", "", {}};
+  return {pass, kNetworkCheck, use.network + ": " + use.why, "", {}};
+}
+
 std::vector<Finding> judge_gpus(const GpusFacts& facts) {
   constexpr const char* kCheck = "GPUs";
   if (facts.visible == 0 && facts.gpus.empty())

@@ -64,7 +64,13 @@ std::vector<Finding> all_findings(const LinkFacts& facts) {
   }
   const auto links = judge_links(facts);
   findings.insert(findings.end(), links.begin(), links.end());
+  put_network_last(findings);
   return findings;
+}
+
+void put_network_last(std::vector<Finding>& findings) {
+  std::ranges::stable_partition(
+      findings, [](const Finding& finding) { return finding.check != kNetworkCheck; });
 }
 
 nlohmann::json report_json(const std::vector<Finding>& findings) {

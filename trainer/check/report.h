@@ -10,6 +10,9 @@ namespace tj::trainer {
 /// All findings: those of the workers with their names, then those about the links.
 std::vector<Finding> all_findings(const LinkFacts& facts);
 
+/// Moves the finding of kNetworkCheck, of each worker, behind all others.
+void put_network_last(std::vector<Finding>& findings);
+
 /// {"result": "warn", "exit_code": 0, "findings": [...]}.
 nlohmann::json report_json(const std::vector<Finding>& findings);
 /// The same with what was measured, in bytes and seconds.

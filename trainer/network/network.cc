@@ -14,6 +14,7 @@ constexpr std::size_t kHcasMax = 32;  // NCCL reads no more (net_ib: MAX_IB_DEVS
 struct Fabric {
   std::vector<HcaPort> ports;
   std::string words;
+  std::string left_out = {};  // ", not mlx5_2, slower or of another kind"
 };
 
 std::string names_of(const std::vector<HcaPort>& ports, const char* separator) {
@@ -63,14 +64,23 @@ Fabric find_fabric(const NetworkFacts& facts) {
   if (rate > 0) words += " (" + std::to_string(rate) + " Gb/s)";
   const auto left_out = only(
       active, [&](const HcaPort& port) { return std::ranges::find(chosen, port) == chosen.end(); });
+  std::string others;
   if (!left_out.empty())
-    words += ", not " + names_of(left_out, ", ") + ", slower or of another kind";
-  return {std::move(chosen), std::move(words)};
+    others = ", not " + names_of(left_out, ", ") + ", slower or of another kind";
+  return {std::move(chosen), std::move(words), std::move(others)};
 }
 
 std::string place_of(const NetworkFacts& facts) {
   if (facts.interface.empty()) return "the route to the master";
   return facts.interface + (facts.address.empty() ? "" : " (" + facts.address + ")");
+}
+
+/// "Ethernet eth0", as NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME say it, or the route to the master.
+std::string ethernet_by(const NetworkFacts& facts, const std::optional<std::string>& own) {
+  const std::string name = own.value_or(facts.interface);
+  if (name.empty()) return "Ethernet by the route to the master";
+  if (name.starts_with('^')) return "Ethernet, but not " + name.substr(1);
+  return "Ethernet " + name.substr(name.starts_with('=') ? 1 : 0);
 }
 
 /// Adds variables unless the user has them.
@@ -134,7 +144,7 @@ NetworkChoice choose_network(const NetworkFacts& facts, const EnvLookup& lookup)
   if (own_hcas && !is_forbidden) {
     choice.path = "InfiniBand " + *own_hcas + " (environment NCCL_IB_HCA)";
   } else if (takes_fabric) {
-    choice.path = fabric.words;
+    choice.path = fabric.words + fabric.left_out;
   } else {
     const auto why = is_forbidden ? "NCCL_IB_DISABLE is " + *own_disable : fabric.words;
     const auto own_interface = lookup("NCCL_SOCKET_IFNAME");
@@ -144,6 +154,30 @@ NetworkChoice choose_network(const NetworkFacts& facts, const EnvLookup& lookup)
   }
   choice.rows.push_back({"network", choice.path, "computed"});
   return choice;
+}
+
+NetworkUse network_in_use(const NetworkFacts& facts, const EnvLookup& lookup, bool has_gpu) {
+  if (!has_gpu) {
+    const auto own = lookup("GLOO_SOCKET_IFNAME");
+    return {ethernet_by(facts, own),
+            std::string("no GPU is visible, and Gloo takes TCP") +
+                (own ? ", where GLOO_SOCKET_IFNAME says" : "")};
+  }
+  const auto own_disable = lookup("NCCL_IB_DISABLE");
+  const auto own_hcas = lookup("NCCL_IB_HCA");
+  const bool is_forbidden = own_disable && *own_disable != "0";
+  const Fabric fabric = find_fabric(facts);
+  if (!is_forbidden && !fabric.ports.empty()) {
+    if (own_hcas) return {"InfiniBand " + *own_hcas, "NCCL_IB_HCA says so"};
+    return {fabric.words,
+            (fabric.ports.size() == 1 ? "its port is active" : "their ports are active") +
+                fabric.left_out};
+  }
+  const auto own = lookup("NCCL_SOCKET_IFNAME");
+  std::string why = is_forbidden ? "NCCL_IB_DISABLE is " + *own_disable : fabric.words;
+  if (!is_forbidden && own_hcas) why += ", though NCCL_IB_HCA is " + *own_hcas;
+  if (own) why += "; NCCL_SOCKET_IFNAME says which interface";
+  return {ethernet_by(facts, own), why};
 }
 
 std::vector<std::string> chosen_interfaces(const EnvLookup& lookup) {

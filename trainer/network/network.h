@@ -43,6 +43,15 @@ struct NetworkChoice {
 /// What NCCL is told; see the table in docs/launching.md.
 NetworkChoice choose_network(const NetworkFacts& facts, const EnvLookup& lookup);
 
+/// Which network carries the gradients of several workers, and why, for people.
+struct NetworkUse {
+  std::string network;  // "InfiniBand mlx5_0, mlx5_1 (400 Gb/s)", "Ethernet eth0"
+  std::string why;      // "their ports are active", "no InfiniBand adapter"
+};
+
+/// What choose_network() comes to: by NCCL where there is a GPU, else by Gloo, which takes TCP.
+NetworkUse network_in_use(const NetworkFacts& facts, const EnvLookup& lookup, bool has_gpu);
+
 /// What the user says of Gloo in GLOO_SOCKET_IFNAME, a list with commas; empty: nothing.
 std::vector<std::string> chosen_interfaces(const EnvLookup& lookup);
 

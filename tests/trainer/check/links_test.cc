@@ -144,6 +144,17 @@ TEST(CheckReport, what_workers_share_is_one_row_and_the_last_line_is_the_result)
   EXPECT_TRUE(text.ends_with("\nwarn: 1 thing to look at; training can begin\n")) << text;
 }
 
+TEST(CheckReport, the_network_stands_last_before_the_result) {
+  LinkFacts facts = healthy(2);
+  for (WorkerFacts& worker : facts.workers)
+    worker.findings.insert(worker.findings.begin(),
+                           {pass, kNetworkCheck, "Ethernet eth0: no InfiniBand adapter", "", ""});
+  const std::string text = render_findings(all_findings(facts));
+  EXPECT_TRUE(text.ends_with("\npass   network     worker 0 (node-a), worker 1 (node-b)  Ethernet "
+                             "eth0: no InfiniBand adapter\n\npass: training can begin\n"))
+      << text;
+}
+
 TEST(CheckReport, exit_codes_follow_the_worst) {
   const auto code = [](Severity severity) {
     return report_json(std::vector<Finding>{{severity, "x", "", "", ""}})["exit_code"].get<int>();

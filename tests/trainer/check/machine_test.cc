@@ -139,6 +139,12 @@ TEST(CheckMachine, adapters_that_are_down_or_out_of_reach_are_named) {
   EXPECT_EQ(findings[0].found, "mlx5_0:1 400 Gb/s");
 }
 
+TEST(CheckMachine, the_network_of_several_workers_is_named_with_the_reason) {
+  const NetworkUse use{.network = "Ethernet eth0", .why = "no InfiniBand adapter"};
+  EXPECT_EQ(judge_network(2, use).found, "Ethernet eth0: no InfiniBand adapter");
+  EXPECT_EQ(judge_network(1, use).found, "none: a single worker");
+}
+
 TEST(CheckMachine, a_gpu_that_is_ill_busy_or_another_model_is_named) {
   EXPECT_EQ(judge_gpus({}).front().severity, pass);
   EXPECT_EQ(judge_gpus({.visible = 8, .error = "libnvidia-ml.so.1 is missing"}).front().severity,

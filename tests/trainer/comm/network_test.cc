@@ -95,6 +95,61 @@ TEST(Network, no_more_adapters_are_named_than_nccl_reads) {
   EXPECT_EQ(std::ranges::count(hcas->value, ','), 31);
 }
 
+TEST(Network, which_is_taken_and_why_is_one_sentence) {
+  const HcaPort first{.device = "mlx5_0", .is_active = true, .rate_gbps = 400};
+  const HcaPort second{.device = "mlx5_1", .is_active = true, .rate_gbps = 400};
+  const HcaPort slow{.device = "mlx5_2", .is_active = true, .rate_gbps = 100};
+  const HcaPort down{.device = "mlx5_3"};
+  const HcaPort roce{.device = "mlx5_4", .is_active = true, .is_infiniband = false};
+  const struct {
+    std::vector<HcaPort> ports;
+    bool has_verbs;
+    bool has_gpu;
+    std::map<std::string, std::string, std::less<>> variables;
+    std::string wanted;
+  } kRows[] = {
+      {{first, second}, true, true, {},
+       "InfiniBand mlx5_0, mlx5_1 (400 Gb/s): their ports are active"},
+      {{first, slow, down}, true, true, {},
+       "InfiniBand mlx5_0 (400 Gb/s): its port is active, not mlx5_2, slower or of another kind"},
+      {{roce}, true, true, {}, "RoCE mlx5_4: its port is active"},
+      {{first}, true, true, {{"NCCL_IB_HCA", "mlx5"}}, "InfiniBand mlx5: NCCL_IB_HCA says so"},
+      {{}, false, true, {}, "Ethernet eth0: no InfiniBand adapter"},
+      {{down}, true, true, {}, "Ethernet eth0: no port of mlx5_3 is active"},
+      {{down}, true, true, {{"NCCL_IB_HCA", "=mlx5_3"}},
+       "Ethernet eth0: no port of mlx5_3 is active, though NCCL_IB_HCA is =mlx5_3"},
+      {{first}, false, true, {},
+       "Ethernet eth0: mlx5_0 is active, but this container has no /dev/infiniband"},
+      {{first}, true, true, {{"NCCL_IB_DISABLE", "1"}}, "Ethernet eth0: NCCL_IB_DISABLE is 1"},
+      {{first}, true, true, {{"NCCL_IB_DISABLE", "1"}, {"NCCL_SOCKET_IFNAME", "=eth7"}},
+       "Ethernet eth7: NCCL_IB_DISABLE is 1; NCCL_SOCKET_IFNAME says which interface"},
+      {{}, false, true, {{"NCCL_SOCKET_IFNAME", "^docker0"}},
+       "Ethernet, but not docker0: no InfiniBand adapter; NCCL_SOCKET_IFNAME says which interface"},
+      {{first}, true, false, {}, "Ethernet eth0: no GPU is visible, and Gloo takes TCP"},
+      {{first}, true, false, {{"GLOO_SOCKET_IFNAME", "eth9"}},
+       "Ethernet eth9: no GPU is visible, and Gloo takes TCP, where GLOO_SOCKET_IFNAME says"},
+  };
+  for (const auto& row : kRows) {
+    const NetworkFacts facts{.interface = "eth0",
+                             .address = "10.0.0.3",
+                             .ports = row.ports,
+                             .has_verbs = row.has_verbs};
+    const auto use = network_in_use(
+        facts,
+        [&](std::string_view name) -> std::optional<std::string> {
+          const auto found = row.variables.find(name);
+          return found == row.variables.end() ? std::nullopt : std::optional(found->second);
+        },
+        row.has_gpu);
+    EXPECT_EQ(use.network + ": " + use.why, row.wanted);
+  }
+}
+
+TEST(Network, without_a_route_no_interface_is_guessed) {
+  const auto use = network_in_use({}, [](std::string_view) { return std::nullopt; }, true);
+  EXPECT_EQ(use.network, "Ethernet by the route to the master");
+}
+
 TEST(Network, a_list_of_interfaces_for_gloo_is_taken_apart) {
   const auto interfaces =
       chosen_interfaces([](std::string_view name) -> std::optional<std::string> {
