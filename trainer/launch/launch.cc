@@ -12,6 +12,7 @@
 #include "trainer/launch/explain.h"
 #include "trainer/launch/host.h"
 #include "trainer/launch/launch_plan.h"
+#include "trainer/launch/node_log.h"
 #include "trainer/launch/statement_exchange.h"
 #include "trainer/launch/statements.h"
 #include "trainer/launch/supervisor.h"
@@ -177,6 +178,8 @@ int launch(const LaunchOptions& options) {
   SignalQueue signals;  // first, so that no signal is missed
   auto plan = plan_to_launch(options, signals);
   if (!plan) return fail_to_plan(plan.error());
+  const auto node_log = node_log_of(options.node_log, plan->identity);
+  if (!node_log) return fail_to_plan(node_log.error());
   launcher_says(describe(*plan));
   for (const std::string& note : plan->identity.notes) launcher_says(note);
   for (;;) {
@@ -185,7 +188,8 @@ int launch(const LaunchOptions& options) {
                                      .command = options.command,
                                      .grace = options.grace,
                                      .frozen = options.frozen,
-                                     .words = words},
+                                     .words = words,
+                                     .node_log = *node_log},
                                     signals);
     if (end.start_error) return fail_to_start(*end.start_error);
     if (!wants_restart(end, *plan, signals)) return report(end, words);

@@ -86,13 +86,19 @@ bool LineRelay::read_some(Source& source) {
   if (read_bytes < 0) return errno == EAGAIN || errno == EINTR;
   if (read_bytes == 0) return false;
   source.partial.append(buffer.data(), static_cast<std::size_t>(read_bytes));
-  pending_ += take_lines(source.partial, source.prefix);
+  pass_on(take_lines(source.partial, source.prefix));
   return true;
+}
+
+void LineRelay::pass_on(const std::string& lines) {
+  if (lines.empty()) return;
+  if (also_ != nullptr && *also_) (*also_)(lines);
+  pending_ += lines;
 }
 
 void LineRelay::close(Source& source) {
   // The next line belongs to another process, so an unended one is ended here.
-  if (!source.partial.empty()) pending_ += source.prefix + source.partial + "\n";
+  if (!source.partial.empty()) pass_on(source.prefix + source.partial + "\n");
   source.partial.clear();
   source.fd.reset();
 }

@@ -5,7 +5,9 @@
 #include <poll.h>
 
 #include <cstddef>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/process/unique_fd.h"
@@ -19,10 +21,14 @@ inline constexpr std::size_t kPendingBytesMax = 256 * 1024;  // not yet taken by
 /// returns them prefixed.
 std::string take_lines(std::string& text, const std::string& prefix);
 
+/// Takes whole lines, as they are written to the target.
+using LineSink = std::function<void(std::string_view lines)>;
+
 class LineRelay {
  public:
-  /// `target` stays the caller's.
-  explicit LineRelay(int target) : target_(target) {}
+  /// `target` stays the caller's, and `also`, which gets all lines too, outlives this; it may be
+  /// null, or empty.
+  explicit LineRelay(int target, const LineSink* also = nullptr) : target_(target), also_(also) {}
 
   void add(UniqueFd source, std::string prefix);
   /// Appends what to wait for; handle() finds it again in the same order.
@@ -44,10 +50,12 @@ class LineRelay {
   /// False at the end of the source.
   bool read_some(Source& source);
   void close(Source& source);
+  void pass_on(const std::string& lines);
   void write_some();
   void drop_everything();
 
   int target_;
+  const LineSink* also_;
   std::vector<Source> sources_;
   std::string pending_;
 };

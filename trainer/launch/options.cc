@@ -272,6 +272,16 @@ Result<CommandLine> parse_launch(std::span<const std::string> words) {
                             "most; for use without a cluster, where no operator does it",
                             options.max_restarts)},
       0, kRestartsMax, [&options](int restarts) { options.max_restarts = restarts; });
+  command.text({.name = "--node-log",
+                .value = "FOLDER",
+                .what = "a folder",
+                .help = "all that this worker's processes and the launcher print goes into "
+                        "FOLDER/train_node<N>_<UTC time>.log, too (none)"},
+               [&options](const std::string& folder) -> Result<void> {
+                 if (folder.empty()) return usage("--node-log", "is empty; it must be a folder");
+                 options.node_log = folder;
+                 return {};
+               });
   add_identity_flags(command, options.identity);
   command.footer(kLaunchNotes);
   const auto parsed = command.parse(words);

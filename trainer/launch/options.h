@@ -25,6 +25,7 @@ struct LaunchOptions {
   std::chrono::seconds frozen =
       kFrozenDefault;                // a process may be stopped by a signal; 0: for ever
   int max_restarts = 0;              // in place, of all processes of this worker
+  std::string node_log;              // folder of a log of all that this worker prints; empty: none
   std::vector<std::string> command;  // never empty
   bool operator==(const LaunchOptions&) const = default;
 };

@@ -14,7 +14,6 @@
 #include "contract/names.h"
 #include "trainer/launch/control_groups.h"
 #include "trainer/launch/descendants.h"
-#include "trainer/launch/line_relay.h"
 #include "trainer/launch/spawn.h"
 #include "trainer/process/lines.h"
 #include "trainer/process/process_state.h"
@@ -73,8 +72,8 @@ class Supervisor {
   const SuperviseRequest& request_;
   SignalQueue& signals_;
   std::vector<Worker> workers_;
-  LineRelay out_{STDOUT_FILENO};
-  LineRelay err_{STDERR_FILENO};
+  LineRelay out_{STDOUT_FILENO, &request_.node_log};
+  LineRelay err_{STDERR_FILENO, &request_.node_log};
   Stage stage_ = Stage::running;
   Clock::time_point deadline_;      // of the stages after running
   std::set<pid_t> asked_groups_;    // process groups that got a stop signal as a whole
@@ -85,7 +84,8 @@ class Supervisor {
 };
 
 void Supervisor::start_all() {
-  const bool capture = request_.plan.processes.size() > 1;
+  const bool is_alone = request_.plan.processes.size() == 1;
+  const bool capture = !is_alone || request_.node_log;
   for (const ProcessEnv& process : request_.plan.processes) {
     SpawnRequest request{.command = request_.command,
                          .env = child_env(request_.plan, process),
@@ -98,7 +98,8 @@ void Supervisor::start_all() {
     }
     workers_.push_back({process, spawned->pid, true});
     if (!capture) continue;
-    const std::string prefix = "[rank " + std::to_string(process.rank) + "] ";
+    const std::string prefix =
+        is_alone ? "" : "[rank " + std::to_string(process.rank) + "] ";
     out_.add(std::move(spawned->out), prefix);
     err_.add(std::move(spawned->err), prefix);
   }

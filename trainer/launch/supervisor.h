@@ -10,6 +10,7 @@
 #include "contract/result.h"
 #include "trainer/launch/failure.h"
 #include "trainer/launch/launch_plan.h"
+#include "trainer/launch/line_relay.h"
 #include "trainer/launch/signals.h"
 #include "trainer/launch/word_files.h"
 
@@ -26,6 +27,7 @@ struct SuperviseRequest {
   std::chrono::seconds grace;   // from SIGTERM to SIGKILL
   std::chrono::seconds frozen;  // until a process that a signal has stopped is killed; 0: never
   const WordFiles& words;
+  const LineSink& node_log;  // gets all that the processes print; empty: nothing is kept
 };
 
 struct LaunchEnd {

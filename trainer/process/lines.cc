@@ -114,6 +114,16 @@ Result<void> log_lines_to(const std::filesystem::path& file, const std::string& 
   return {};
 }
 
+Result<void> log_lines(std::string_view lines) {
+  auto& to = screen();
+  const std::unique_lock lock(to.mutex, kTurnMax);
+  if (!lock.owns_lock() || !to.log.open() || write_all(to.log.value(), stamped(lines))) return {};
+  return Error{.code = Code::unavailable,
+               .message = std::string("can't be written: ") + std::strerror(errno),
+               .subject = {},
+               .retry_after = {}};
+}
+
 bool is_terminal() {
   return ::isatty(STDOUT_FILENO) == 1 && process_env("TERM").value_or("dumb") != "dumb";
 }

@@ -5,6 +5,7 @@
 #pragma once
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "contract/result.h"
 
@@ -18,6 +19,10 @@ void say_error(const std::string& line);
 /// `heading`, and what was said before. Makes the folder. Fails when the disk says no: then the
 /// lines are on standard output only.
 Result<void> log_lines_to(const std::filesystem::path& file, const std::string& heading);
+
+/// Whole lines that another process has printed go to the file of log_lines_to() alone, each after
+/// the time. Fails when the disk says no.
+Result<void> log_lines(std::string_view lines);
 
 /// True where standard output is a terminal that can draw a line again.
 bool is_terminal();

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import unittest
 
 from launching import CONTRACT, DEADLINE_S, Launch, SLURM_TASK, TRAINER, main
 
@@ -163,6 +164,58 @@ class Behaviour(Launch):
         for rank in range(4):
             own = [line for line in lines if line.startswith(f"[rank {rank}] ")]
             self.assertEqual([int(line.split()[2]) for line in own], list(range(1, 40001)))
+
+    # The log of a node
+
+    def log_of_node(self, name):
+        """The lines of the one file in `logs`, without their times."""
+        (found,) = os.listdir(self.path("logs"))
+        self.assertRegex(found, name)
+        with open(self.path(f"logs/{found}"), encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        for line in lines:
+            self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ")
+        return [line.split(" ", 1)[1] for line in lines]
+
+    def test_the_log_of_a_node_has_all_that_it_prints(self):
+        out, err = self.run_launch("--nproc", "2", "--node-log", self.path("logs"), "--", "sh", "-c",
+                                   "echo out $RANK; echo err $RANK >&2; [ $RANK = 2 ] || exit 5", env=CONTRACT, expect=5)
+        lines = self.log_of_node(r"^train_node1_\d{8}T\d{6}Z\.log$")
+        self.assertTrue(lines[0].startswith("log of node 1 of 2 ("), lines)
+        self.assertEqual(sorted(lines[1:]), sorted(out.splitlines() + err.splitlines()))
+        for line in ("[rank 2] out 2", "[rank 3] out 3", "[rank 2] err 2", "[rank 3] err 3"):
+            self.assertIn(line, lines)
+        self.assertIn("rank 3 (local rank 1, pid P) failed first: exit code 5", self.last_line(lines[-1]))
+
+    def test_the_log_of_a_node_goes_on_after_a_restart(self):
+        self.run_launch("--nproc", "1", "--max-restarts", "1", "--node-log", self.path("logs"), "--", "sh", "-c",
+                        "echo try $TORCHELASTIC_RESTART_COUNT; exit $((1 - TORCHELASTIC_RESTART_COUNT))")
+        lines = self.log_of_node(r"^train_node0_")
+        self.assertEqual([line for line in lines if line.startswith("try")], ["try 0", "try 1"])
+
+    def test_with_a_log_of_the_node_one_process_prints_the_same(self):
+        out, _ = self.run_launch("--nproc", "1", "--node-log", self.path("logs"), "--", "sh", "-c", "echo a; printf b")
+        self.assertEqual(out, "a\nb\n")
+        self.assertEqual(self.log_of_node(r"^train_node0_")[-2:], ["a", "b"])
+
+    def test_a_folder_for_the_log_that_can_not_be_made_starts_nothing(self):
+        with open(self.path("file"), "w", encoding="utf-8"):
+            pass
+        error = self.refused("launch", "--node-log", self.path("file/logs"), "--", "touch", self.path("ran"), expect=78)
+        self.assertEqual(error, 'trainer launch: --node-log: is "FOLDER/file/logs", which can\'t be made: Not a directory; it must be a folder '
+                                "that this process can write")
+        self.assertEqual(self.outcome()["reason"], "BadConfig")
+        self.assertFalse(os.path.exists(self.path("ran")))
+
+    @unittest.skipUnless(os.geteuid() == 0, "a disk of its own needs root")
+    def test_a_full_disk_ends_the_log_of_a_node_and_nothing_else(self):
+        os.mkdir(self.path("logs"))
+        small = 'mount -t tmpfs -o size=64k tmpfs "$0" && exec "$@"'
+        process = self.start("launch", "--nproc", "2", "--node-log", self.path("logs"), "--", "sh", "-c", "seq 40000",
+                             wrapper=("unshare", "--mount", "sh", "-c", small, self.path("logs")))
+        out, err = self.finish(process, 0)
+        self.assertEqual(len(out.splitlines()), 80000)
+        self.assertEqual(err.count("holds no more lines of the processes: can't be written: No space left on device"), 1)
 
     # What can't be started
 
