@@ -145,8 +145,8 @@ WorkerFacts check_worker(const LaunchPlan& plan) {
   if (id.world_size() > 1) add(facts.findings, judge_master(worker, master));
   const NetworkFacts network = network_facts(master.address);
   add(facts.findings, check_machine(worker, network));
-  facts.findings.push_back(judge_network(
-      id.worker_count.value, network_in_use(network, process_env, plan.gpus > 0)));
+  facts.findings.push_back(
+      judge_network(id.worker_count.value, network_in_use(network, process_env, plan.gpus > 0)));
   return facts;
 }
 

@@ -33,8 +33,8 @@ class Writer {
  private:
   void end(const std::string& why) {
     is_over_ = true;
-    launcher_says("the log of this node, " + file_ + ", holds no more lines of the processes: " +
-                  why);
+    launcher_says("the log of this node, " + file_ +
+                  ", holds no more lines of the processes: " + why);
   }
 
   std::string file_;
@@ -62,7 +62,8 @@ Result<LineSink> open_node_log(const fs::path& file, const std::string& heading,
   std::error_code failure;
   fs::create_directories(folder, failure);
   if (failure)
-    return not_writable("is \"" + folder.string() + "\", which can't be made: " + failure.message());
+    return not_writable("is \"" + folder.string() +
+                        "\", which can't be made: " + failure.message());
   if (const auto opened = log_lines_to(file, heading); !opened)
     return not_writable("is \"" + folder.string() + "\": " + describe(opened.error()));
   return LineSink([writer = Writer(file.string(), bytes_max)](std::string_view lines) mutable {

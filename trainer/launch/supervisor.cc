@@ -98,8 +98,7 @@ void Supervisor::start_all() {
     }
     workers_.push_back({process, spawned->pid, true});
     if (!capture) continue;
-    const std::string prefix =
-        is_alone ? "" : "[rank " + std::to_string(process.rank) + "] ";
+    const std::string prefix = is_alone ? "" : "[rank " + std::to_string(process.rank) + "] ";
     out_.add(std::move(spawned->out), prefix);
     err_.add(std::move(spawned->err), prefix);
   }

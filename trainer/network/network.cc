@@ -159,9 +159,8 @@ NetworkChoice choose_network(const NetworkFacts& facts, const EnvLookup& lookup)
 NetworkUse network_in_use(const NetworkFacts& facts, const EnvLookup& lookup, bool has_gpu) {
   if (!has_gpu) {
     const auto own = lookup("GLOO_SOCKET_IFNAME");
-    return {ethernet_by(facts, own),
-            std::string("no GPU is visible, and Gloo takes TCP") +
-                (own ? ", where GLOO_SOCKET_IFNAME says" : "")};
+    return {ethernet_by(facts, own), std::string("no GPU is visible, and Gloo takes TCP") +
+                                         (own ? ", where GLOO_SOCKET_IFNAME says" : "")};
   }
   const auto own_disable = lookup("NCCL_IB_DISABLE");
   const auto own_hcas = lookup("NCCL_IB_HCA");

@@ -150,8 +150,9 @@ TEST(CheckReport, the_network_stands_last_before_the_result) {
     worker.findings.insert(worker.findings.begin(),
                            {pass, kNetworkCheck, "Ethernet eth0: no InfiniBand adapter", "", ""});
   const std::string text = render_findings(all_findings(facts));
-  EXPECT_TRUE(text.ends_with("\npass   network     worker 0 (node-a), worker 1 (node-b)  Ethernet "
-                             "eth0: no InfiniBand adapter\n\npass: training can begin\n"))
+  EXPECT_TRUE(
+      text.ends_with("\npass   network     worker 0 (node-a), worker 1 (node-b)  Ethernet "
+                     "eth0: no InfiniBand adapter\n\npass: training can begin\n"))
       << text;
 }
 

@@ -1,6 +1,7 @@
 // Golden: what the machine shows and what the user has set -> what NCCL and Gloo are told, and what
 // is said about it. Each case of tests/golden/comm/networks.txt is a comment, facts, "----", and
-// the answer: one line for each row of the start-up table, then the sentences.
+// the answer: one line for each row of the start-up table, then the sentences, the last of them that
+// of `trainer check`.
 //   interface NAME ADDRESS                        the route to the master
 //   port ADAPTER NUMBER state=.. link=.. rate=..  a port in a made-up /sys/class/infiniband
 //   verbs                                         /dev/infiniband is there
@@ -21,10 +22,21 @@
 namespace tj::trainer {
 namespace {
 
+using Variables = std::map<std::string, std::string, std::less<>>;
+
+/// The user's variables by name.
+EnvLookup lookup_in(const Variables& variables) {
+  return [&variables](std::string_view name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    if (found == variables.end()) return std::nullopt;
+    return found->second;
+  };
+}
+
 struct Case {
   TemporaryFolder folder;
   NetworkFacts facts;
-  std::map<std::string, std::string, std::less<>> variables;
+  Variables variables;
 };
 
 void read_port(std::istringstream& words, const Case& c) {
@@ -59,19 +71,17 @@ std::string answer_to(Case& c) {
                        .verbs = c.folder.path() / "verbs"};
   c.facts.ports = hca_ports(files);
   c.facts.has_verbs = std::filesystem::exists(files.verbs);
-  const auto choice =
-      choose_network(c.facts, [&](std::string_view name) -> std::optional<std::string> {
-        const auto found = c.variables.find(name);
-        if (found == c.variables.end()) return std::nullopt;
-        return found->second;
-      });
+  const auto lookup = lookup_in(c.variables);
+  const auto choice = choose_network(c.facts, lookup);
   std::string text;
   for (const auto& row : choice.rows) {
     const bool is_set = std::ranges::any_of(
         choice.variables, [&](const EnvVar& variable) { return variable.name == row.name; });
     text += (is_set ? "set " : "    ") + row.name + "=" + row.value + "  (" + row.origin + ")\n";
   }
-  return text + choice.transport + "\n" + describe_collectives(choice) + "\n";
+  const auto use = network_in_use(c.facts, lookup, /*has_gpu=*/true);
+  return text + choice.transport + "\n" + describe_collectives(choice) + "\ncheck: " + use.network +
+         ": " + use.why + "\n";
 }
 
 TEST(Network, each_machine_gives_the_variables_and_the_sentence) {
@@ -95,58 +105,31 @@ TEST(Network, no_more_adapters_are_named_than_nccl_reads) {
   EXPECT_EQ(std::ranges::count(hcas->value, ','), 31);
 }
 
-TEST(Network, which_is_taken_and_why_is_one_sentence) {
-  const HcaPort first{.device = "mlx5_0", .is_active = true, .rate_gbps = 400};
-  const HcaPort second{.device = "mlx5_1", .is_active = true, .rate_gbps = 400};
-  const HcaPort slow{.device = "mlx5_2", .is_active = true, .rate_gbps = 100};
-  const HcaPort down{.device = "mlx5_3"};
-  const HcaPort roce{.device = "mlx5_4", .is_active = true, .is_infiniband = false};
-  const struct {
-    std::vector<HcaPort> ports;
-    bool has_verbs;
-    bool has_gpu;
-    std::map<std::string, std::string, std::less<>> variables;
-    std::string wanted;
-  } kRows[] = {
-      {{first, second}, true, true, {},
-       "InfiniBand mlx5_0, mlx5_1 (400 Gb/s): their ports are active"},
-      {{first, slow, down}, true, true, {},
-       "InfiniBand mlx5_0 (400 Gb/s): its port is active, not mlx5_2, slower or of another kind"},
-      {{roce}, true, true, {}, "RoCE mlx5_4: its port is active"},
-      {{first}, true, true, {{"NCCL_IB_HCA", "mlx5"}}, "InfiniBand mlx5: NCCL_IB_HCA says so"},
-      {{}, false, true, {}, "Ethernet eth0: no InfiniBand adapter"},
-      {{down}, true, true, {}, "Ethernet eth0: no port of mlx5_3 is active"},
-      {{down}, true, true, {{"NCCL_IB_HCA", "=mlx5_3"}},
-       "Ethernet eth0: no port of mlx5_3 is active, though NCCL_IB_HCA is =mlx5_3"},
-      {{first}, false, true, {},
-       "Ethernet eth0: mlx5_0 is active, but this container has no /dev/infiniband"},
-      {{first}, true, true, {{"NCCL_IB_DISABLE", "1"}}, "Ethernet eth0: NCCL_IB_DISABLE is 1"},
-      {{first}, true, true, {{"NCCL_IB_DISABLE", "1"}, {"NCCL_SOCKET_IFNAME", "=eth7"}},
-       "Ethernet eth7: NCCL_IB_DISABLE is 1; NCCL_SOCKET_IFNAME says which interface"},
-      {{}, false, true, {{"NCCL_SOCKET_IFNAME", "^docker0"}},
-       "Ethernet, but not docker0: no InfiniBand adapter; NCCL_SOCKET_IFNAME says which interface"},
-      {{first}, true, false, {}, "Ethernet eth0: no GPU is visible, and Gloo takes TCP"},
-      {{first}, true, false, {{"GLOO_SOCKET_IFNAME", "eth9"}},
-       "Ethernet eth9: no GPU is visible, and Gloo takes TCP, where GLOO_SOCKET_IFNAME says"},
-  };
-  for (const auto& row : kRows) {
-    const NetworkFacts facts{.interface = "eth0",
-                             .address = "10.0.0.3",
-                             .ports = row.ports,
-                             .has_verbs = row.has_verbs};
-    const auto use = network_in_use(
-        facts,
-        [&](std::string_view name) -> std::optional<std::string> {
-          const auto found = row.variables.find(name);
-          return found == row.variables.end() ? std::nullopt : std::optional(found->second);
-        },
-        row.has_gpu);
-    EXPECT_EQ(use.network + ": " + use.why, row.wanted);
-  }
+TEST(Network, adapters_that_the_user_names_carry_nothing_where_no_port_is_active) {
+  const NetworkFacts facts{.interface = "eth0", .ports = {{.device = "mlx5_3"}}, .has_verbs = true};
+  const Variables own{{"NCCL_IB_HCA", "=mlx5_3"}};
+  const auto use = network_in_use(facts, lookup_in(own), /*has_gpu=*/true);
+  EXPECT_EQ(use.network, "Ethernet eth0");
+  EXPECT_EQ(use.why, "no port of mlx5_3 is active, though NCCL_IB_HCA is =mlx5_3");
+}
+
+TEST(Network, without_a_gpu_it_is_ethernet_whatever_adapters_there_are) {
+  const NetworkFacts facts{.interface = "eth0",
+                           .ports = {{.device = "mlx5_0", .is_active = true, .rate_gbps = 400}},
+                           .has_verbs = true};
+  const Variables none;
+  const auto use = network_in_use(facts, lookup_in(none), /*has_gpu=*/false);
+  EXPECT_EQ(use.network, "Ethernet eth0");
+  EXPECT_EQ(use.why, "no GPU is visible, and Gloo takes TCP");
+  const Variables own{{"GLOO_SOCKET_IFNAME", "eth9"}};
+  const auto chosen = network_in_use(facts, lookup_in(own), /*has_gpu=*/false);
+  EXPECT_EQ(chosen.network, "Ethernet eth9");
+  EXPECT_EQ(chosen.why, "no GPU is visible, and Gloo takes TCP, where GLOO_SOCKET_IFNAME says");
 }
 
 TEST(Network, without_a_route_no_interface_is_guessed) {
-  const auto use = network_in_use({}, [](std::string_view) { return std::nullopt; }, true);
+  const auto use = network_in_use(
+      {}, [](std::string_view) { return std::nullopt; }, true);
   EXPECT_EQ(use.network, "Ethernet by the route to the master");
 }
 
