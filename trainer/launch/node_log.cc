@@ -67,7 +67,8 @@ Result<LineSink> open_node_log(const fs::path& file, const std::string& heading,
                         "\", which can't be made: " + failure.message());
   if (const auto opened = log_lines_to(file, heading); !opened)
     return not_writable("is \"" + folder.string() + "\": " + describe(opened.error()));
-  std::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes is then an error of write(), which is said
+  std::signal(SIGXFSZ,
+              SIG_IGN);  // a limit of file sizes is then an error of write(), which is said
   return LineSink([writer = Writer(file.string(), bytes_max)](std::string_view lines) mutable {
     writer.take(lines);
   });
