@@ -59,6 +59,8 @@ std::string node_log_name(const Identity& identity, std::chrono::system_clock::t
 
 Result<LineSink> open_node_log(const fs::path& file, const std::string& heading,
                                std::uint64_t bytes_max) {
+  // A limit of file sizes is then an error of write(), with a message.
+  std::signal(SIGXFSZ, SIG_IGN);
   const fs::path folder = file.parent_path();
   std::error_code failure;
   fs::create_directories(folder, failure);
@@ -67,8 +69,6 @@ Result<LineSink> open_node_log(const fs::path& file, const std::string& heading,
                         "\", which can't be made: " + failure.message());
   if (const auto opened = log_lines_to(file, heading); !opened)
     return not_writable("is \"" + folder.string() + "\": " + describe(opened.error()));
-  std::signal(SIGXFSZ,
-              SIG_IGN);  // a limit of file sizes is then an error of write(), which is said
   return LineSink([writer = Writer(file.string(), bytes_max)](std::string_view lines) mutable {
     writer.take(lines);
   });

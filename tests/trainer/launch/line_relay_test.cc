@@ -75,6 +75,23 @@ TEST(LineRelay, lines_of_two_sources_do_not_mix) {
   EXPECT_EQ(read_some(target), "[rank 1] whole\n[rank 0] half done\n[rank 0] open end\n");
 }
 
+TEST(LineRelay, who_listens_too_gets_the_lines_of_the_target) {
+  Pipe source;
+  Pipe target;
+  std::string heard;
+  const LineSink listener = [&](std::string_view lines) { heard += lines; };
+  LineRelay relay(target.write_end.value(), &listener);
+  relay.add(std::move(source.read_end), "[rank 0] ");
+  put(source, "one\ntw");
+  pump(relay);
+  EXPECT_EQ(heard, "[rank 0] one\n");
+  put(source, "o");
+  source.write_end.reset();
+  for (int round = 0; round < 8 && !relay.done(); ++round) pump(relay);
+  EXPECT_EQ(heard, "[rank 0] one\n[rank 0] two\n");
+  EXPECT_EQ(read_some(target), heard);
+}
+
 TEST(LineRelay, a_full_target_holds_the_writers_back) {
   Pipe source;
   Pipe target;
