@@ -1,7 +1,7 @@
 // Golden: what the machine shows and what the user has set -> what NCCL and Gloo are told, and what
 // is said about it. Each case of tests/golden/comm/networks.txt is a comment, facts, "----", and
-// the answer: one line for each row of the start-up table, then the sentences, the last of them that
-// of `trainer check`.
+// the answer: one line for each row of the start-up table, then the sentences, the last of them
+// that of `trainer check`.
 //   interface NAME ADDRESS                        the route to the master
 //   port ADAPTER NUMBER state=.. link=.. rate=..  a port in a made-up /sys/class/infiniband
 //   verbs                                         /dev/infiniband is there
