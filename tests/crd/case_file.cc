@@ -43,13 +43,18 @@ CaseFile read_case_file(const std::filesystem::path& path) {
 
 }  // namespace
 
-nlohmann::json read_yaml(const std::string& path) {
+std::vector<nlohmann::json> read_yaml_documents(const std::string& path) {
   std::ifstream stream(path);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  const auto documents = parse_yaml(text, path);
+  auto documents = parse_yaml(text, path);
   if (!documents) throw std::runtime_error(describe(documents.error()));
-  if (documents->size() != 1) throw std::runtime_error(path + ": must hold one document");
-  return documents->front();
+  return *std::move(documents);
+}
+
+nlohmann::json read_yaml(const std::string& path) {
+  const auto documents = read_yaml_documents(path);
+  if (documents.size() != 1) throw std::runtime_error(path + ": must hold one document");
+  return documents.front();
 }
 
 std::vector<CaseFile> read_case_files() {

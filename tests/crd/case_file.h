@@ -26,5 +26,7 @@ std::vector<CaseFile> read_case_files();
 
 /// A YAML file as the JSON that kubectl would send.
 nlohmann::json read_yaml(const std::string& path);
+/// All documents of a file that may have several.
+std::vector<nlohmann::json> read_yaml_documents(const std::string& path);
 
 }  // namespace tj

@@ -211,8 +211,11 @@ TEST(Validate, each_example_is_valid) {
   const std::filesystem::path folder = std::filesystem::path(TJ_SOURCE_DIR) / "manifests/examples";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".yaml") continue;
-    EXPECT_EQ(describe(validate_manifest(read_yaml(entry.path()))), "") << entry.path();
-    ++example_count;
+    for (const json& document : read_yaml_documents(entry.path())) {
+      if (document.value("kind", "") == "ConfigMap") continue;
+      EXPECT_EQ(describe(validate_manifest(document)), "") << entry.path();
+      ++example_count;
+    }
   }
   EXPECT_GE(example_count, 3);
 }

@@ -17,6 +17,7 @@ import urllib.request
 import console
 import evidence
 import markdown
+import navigation_documents
 import operator_documents
 import site_documents
 import submit_documents
@@ -316,7 +317,7 @@ class Console(unittest.TestCase):
 
 
 def main():
-    modules = (sys.modules["__main__"], operator_documents, site_documents, submit_documents, evidence)
+    modules = (sys.modules["__main__"], navigation_documents, operator_documents, site_documents, submit_documents, evidence)
     suite = unittest.TestSuite(map(unittest.defaultTestLoader.loadTestsFromModule, modules))
     return unittests.tell(suite, verbosity=0)
 

@@ -1,6 +1,8 @@
-"""Qwen2.5-VL with a frozen VGGT on two nodes: two pods learn the way to a door from conversations with pictures, one of them is killed in the
-middle, and the answers to rooms that nobody trained on are right."""
+"""Qwen2.5-VL with a frozen VGGT on two nodes, told as start scripts tell it: by their variables, and by a DeepSpeed file in a ConfigMap. Two pods learn the
+way to a door from conversations with pictures, and one of them is killed in the middle: each loss has the bits of a training that nobody disturbed, and the
+answers to rooms that nobody trained on are right."""
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -14,27 +16,54 @@ import yaml
 from disk import DISK
 from side import again, pods, until_phase
 from support.places import BUILD, ROOT
+from support.processes import Process
 from world import equal, expect, get, kubectl, until
 
 NAME = "qwen-vggt-nano"
 INSIDE = "/navigation"  # the disk's folder, in a pod
-CONVERSATIONS, STEPS, KILLED_AT = 600, 400, 120
+TRAINER = BUILD / "trainer/trainer"
+BASE = "base/step-000001"  # what MODEL_PATH names, in the disk's folder
+CONVERSATIONS, STEPS, SAVE_EVERY, KILLED_AT = 600, 400, 25, 60
+COMPARED = 120  # steps of the undisturbed training: well behind the kill
 RUN_SECONDS_MAX = 900  # a busy machine
 RIGHT_MIN = 0.95
 ASKED = 12
 
 
-def manifest(folder):
-    """The example, a worker on each node, with rooms of ours and checkpoints that outlive the pods."""
+class LargeJob:
+    """What the job of two nodes of eight GPUs brings along: the DeepSpeed file with its ConfigMap, its volume and its flag, and variables."""
+
+    def __init__(self):
+        self.config, job = yaml.safe_load_all((stories.EXAMPLES / "qwen-vggt-16gpu.yaml").read_text())
+        pod = job["spec"]["replicaSpecs"]["Worker"]["template"]["spec"]
+        container = pod["containers"][0]
+        self.volume = next(each for each in pod["volumes"] if "configMap" in each)
+        self.mount = next(each for each in container["volumeMounts"] if each["name"] == self.volume["name"])
+        (self.file, self.text), = self.config["data"].items()
+        self.variables = {each["name"]: each["value"] for each in container["env"]
+                          if each["name"] in ("PER_DEVICE_BATCH", "GRAD_ACCUM_STEPS", "MAX_HISTORY_IMAGES")}
+
+
+def flags(place, out, deepspeed):
+    return [f"--model={NAME}", f"--out={place}/{out}", f"--deepspeed={deepspeed}", "--deterministic", "--held-out=0.1", f"--steps={STEPS}",
+            "--eval-every=100", f"--save-every={SAVE_EVERY}", "--resume"]
+
+
+def variables(container, large, place):
+    told = {each["name"]: each["value"] for each in container["env"]}
+    return told | large.variables | {"MODEL_PATH": f"{place}/{BASE}", "DATA_ROOT": f"{place}/set"}
+
+
+def manifest(folder, large):
+    """The example, a worker on each node, with what the large job brings along, rooms of ours and checkpoints that outlive the pods."""
     job = yaml.safe_load((stories.EXAMPLES / "qwen-vggt-nano.yaml").read_text())
     pod = job["spec"]["replicaSpecs"]["Worker"]["template"]["spec"]
     pod["topologySpreadConstraints"][0]["whenUnsatisfiable"] = "DoNotSchedule"
-    pod["volumes"][0] = {"name": "checkpoints", "hostPath": {"path": str(folder), "type": "Directory"}}
+    pod["volumes"] = [{"name": "checkpoints", "hostPath": {"path": str(folder), "type": "Directory"}}, large.volume]
     container = pod["containers"][0]
-    container["volumeMounts"][0]["mountPath"] = INSIDE
-    container["args"] = [f"--model={NAME}", f"--tokenizer={INSIDE}/tokenizer.json", f"--out={INSIDE}/out", "--held-out=0.1", "--zero=3",
-                         f"--steps={STEPS}", "--eval-every=100", "--save-every=50", "--resume", "--log-every=1"]
-    next(each for each in container["env"] if each["name"] == "DATA_ROOT")["value"] = f"{INSIDE}/set"
+    container["volumeMounts"] = [{"name": "checkpoints", "mountPath": INSIDE}, large.mount]
+    container["args"] = flags(INSIDE, "out", f"{large.mount['mountPath']}/{large.file}")
+    container["env"] = [{"name": name, "value": value} for name, value in variables(container, large, INSIDE).items()]
     return job
 
 
@@ -42,9 +71,36 @@ def draw(folder, count):
     subprocess.run([sys.executable, ROOT / "tests/trainer/qwen/rooms.py", folder, str(count)], check=True)
 
 
+def make_base(folder):
+    """Weights that lie in files, with the tokenizer beside them: those of a step that moves next to nothing."""
+    world.run(TRAINER, "train", f"--model={NAME}", f"--data={folder}/set", f"--tokenizer={folder}/tokenizer.json", f"--out={folder}/base",
+              "--batch-size=1", "--steps=1", "--lr=1e-9", "--log-dir=off", "--tensorboard=off", env={"TRAININGJOB_TERMINATION_LOG": os.devnull})
+    expect((folder / BASE / "tokenizer.json").is_file(), f"{BASE} has no tokenizer")
+
+
+def start_undisturbed(folder, large, container):
+    """The same training by two processes of this machine."""
+    deepspeed = folder / large.file
+    deepspeed.write_text(large.text)
+    words = [TRAINER, "launch", "--nproc=2", "--", TRAINER, "train", *flags(folder, "undisturbed", deepspeed)]
+    told = variables(container, large, folder) | {"TRAININGJOB_TERMINATION_LOG": os.devnull}
+    return Process(words, folder / "undisturbed.log", told)
+
+
+def lines_of(out):
+    """Of metrics.jsonl, as far as it is written."""
+    path = out / "metrics.jsonl"
+    text = path.read_text() if path.exists() else ""
+    return [json.loads(line) for line in text.rpartition("\n")[0].splitlines()]
+
+
+def losses(out):
+    """(step, loss) of each step, also of those that were done twice."""
+    return [(line["step"], line["loss"]) for line in lines_of(out) if "loss" in line]
+
+
 def right_answers(out):
-    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-    return [line["eval_right_answers"] for line in lines if line.get("event") == "eval"]
+    return [line["eval_right_answers"] for line in lines_of(out) if line.get("event") == "eval"]
 
 
 def generated(folder):
@@ -53,17 +109,45 @@ def generated(folder):
     conversations = json.loads((folder / "others/set/rooms.json").read_text())
     asked = folder / "others/set/asked.jsonl"
     asked.write_text("".join(json.dumps(each | {"conversations": each["conversations"][:1]}) + "\n" for each in conversations))
-    said = world.run(BUILD / "trainer/trainer", "generate", "--from", folder / "out", "--conversation", asked).splitlines()
+    said = world.run(TRAINER, "generate", "--from", folder / "out", "--conversation", asked).splitlines()
     answers = [json.loads(line)["answer"].strip() for line in said]
     return sum(answer == each["conversations"][1]["value"] for answer, each in zip(answers, conversations))
 
 
+def check_log():
+    """Of the second gang; how many steps it found done."""
+    text = world.logs(f"{NAME}-worker-0")
+    resumed = re.search(r"^resumed from .*: (\d+) steps done", text, re.MULTILINE)
+    expect(resumed and 0 < int(resumed[1]) < COMPARED, f"the second gang did not go on from a checkpoint before step {COMPARED}:\n{text[:3000]}")
+    for variable in ("DATA_ROOT", "LEARNING_RATE", "GRAD_ACCUM_STEPS", "MAX_HISTORY_IMAGES"):
+        expect(f"environment {variable}" in text, f"the table does not name {variable}:\n{text[:3000]}")
+    for line in ("zero_optimization.stage 3 | --zero 3", "bf16.enabled true | --precision bf16"):
+        expect(f"deepspeed: {line}" in text, f"rank 0 does not say what becomes of {line}:\n{text[:3000]}")
+    return int(resumed[1])
+
+
+def check_bits(folder, undisturbed):
+    """Each loss that the two trainings have both; how many were compared."""
+    out = folder / "undisturbed"
+    until(RUN_SECONDS_MAX, lambda: f"step {COMPARED} of the undisturbed training:\n{undisturbed.last_words()}",
+          lambda: not undisturbed.is_running() or any(step >= COMPARED for step, _ in losses(out)))
+    undisturbed.stop()
+    wanted, seen = dict(losses(out)), losses(folder / "out")
+    expect(COMPARED in wanted, f"the undisturbed training ended before step {COMPARED}:\n{undisturbed.last_words()}")
+    equal(sorted({step for step, _ in seen}), list(range(1, STEPS + 1)), "the steps in metrics.jsonl")
+    both = [(step, loss, wanted[step]) for step, loss in seen if step in wanted]
+    equal([each for each in both if each[1] != each[2]], [], "losses beside those of an undisturbed training")
+    return len(both)
+
+
 def qwen_vggt_nano_finds_the_way_on_two_nodes_though_a_worker_is_killed():
-    folder = DISK.folder / "navigation"
+    folder, large = DISK.folder / "navigation", LargeJob()
     folder.mkdir()
     folder.chmod(0o777)  # the workers run as nobody in particular
     draw(folder, CONVERSATIONS)
-    world.apply(manifest(folder))
+    make_base(folder)
+    job = manifest(folder, large)
+    world.apply(large.config, job)
 
     def said():  # nothing while there is no container
         return kubectl("logs", f"{NAME}-worker-0", check=False).stdout
@@ -72,15 +156,20 @@ def qwen_vggt_nano_finds_the_way_on_two_nodes_though_a_worker_is_killed():
     equal(sorted(pod["spec"]["nodeName"] for pod in get("pods", selector=f"job-name={NAME}")), ["n1", "n2"], "the nodes of the pods")
     fault = time.monotonic()
     machine.kill_container(pods(NAME)[1])
-    note = again(NAME, 1, fault)
-    until_phase(NAME, "Succeeded", seconds=RUN_SECONDS_MAX)
-    text = world.logs(f"{NAME}-worker-0")
-    expect(re.search(r"^resumed from .*: (?:50|100) steps done", text, re.MULTILINE), f"the second gang did not go on from a checkpoint:\n{text[:3000]}")
-    expect("environment DATA_ROOT" in text and "environment LEARNING_RATE" in text, f"the table does not name the variables:\n{text[:3000]}")
+    undisturbed = start_undisturbed(folder, large, job["spec"]["replicaSpecs"]["Worker"]["template"]["spec"]["containers"][0])
+    try:
+        note = again(NAME, 1, fault)
+        until_phase(NAME, "Succeeded", seconds=RUN_SECONDS_MAX)
+        done = check_log()
+        compared = check_bits(folder, undisturbed)
+    finally:
+        undisturbed.stop()
     seen = right_answers(folder / "out")
     expect(seen[-1] >= RIGHT_MIN, f"right answers of held-out rooms: {seen}; in the end it must be {RIGHT_MIN:.0%}")
     right = generated(folder)
     expect(right >= ASKED * RIGHT_MIN, f"trainer generate answers {right} of {ASKED} rooms rightly")
     world.delete_job(NAME)
+    kubectl("delete", "configmap", large.config["metadata"]["name"])
     shutil.rmtree(folder)
-    return f"{note}; {seen[0]:.0%} right answers at first, {seen[-1]:.0%} at the end; trainer generate answers {right} of {ASKED}"
+    return (f"{note}, from {done} steps; {compared} losses have the bits of an undisturbed training; {seen[0]:.0%} right answers at first, {seen[-1]:.0%} at the "
+            f"end; trainer generate answers {right} of {ASKED}")

@@ -22,6 +22,17 @@
 namespace tj::trainer {
 namespace {
 
+using Variables = std::map<std::string, std::string, std::less<>>;
+
+/// The user's variables by name.
+EnvLookup lookup_in(const Variables& variables) {
+  return [&variables](std::string_view name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    if (found == variables.end()) return std::nullopt;
+    return found->second;
+  };
+}
+
 struct Case {
   TemporaryFolder folder;
   NetworkFacts facts;
