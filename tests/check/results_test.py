@@ -53,7 +53,6 @@ class Junit(unittest.TestCase):
         self.assertEqual(counted.skipped, ["Gpu.counts: no GPU on this machine", "Old.story: no reason given",
                                            "Script: no second disk"])
 
-
     def test_of_a_script_of_unittest_the_first_failure_is_told(self):
         story = """..F.
 ======================================================================
@@ -76,6 +75,8 @@ FAILED (failures=1)
 """
         self.assertEqual(results.failure_reason(story),
                          "test_stops: AssertionError: 1 != 76 : stdout: step 1 stderr: trainer: the disk is full")
+        described = story.replace("(test_zero.Zero.test_stops)\n", "(test_zero.Zero.test_stops)\nOn a full disk.\n", 1)
+        self.assertEqual(results.failure_reason(described), results.failure_reason(story))
         self.assertEqual(results.failure_reason("one\nFAILED"), "FAILED")
         long = results.in_one_line("began " + "x " * 400 + "the cause")
         self.assertTrue(long.startswith("began ") and long.endswith(" the cause"))

@@ -10,7 +10,7 @@ SKIP_LINE = re.compile(r"^\s*(?:SKIP|skip|skipped):?\s+(.+)$")
 FAIL_LINE = re.compile(r"^\s*(?:FAIL|not ok)\b:?\s*(.+)$")
 GTEST_SKIPPED = re.compile(r": Skipped\n(.*?)\n(?:\n|\[)", re.DOTALL)
 GTEST_FAILED = re.compile(r": Failure\n(.*?)\n(?:\n|\[)", re.DOTALL)
-UNITTEST_FAILED = re.compile(r"^(?:FAIL|ERROR): (\S+).*\n-+\nTraceback .*\n(?:[ \t].*\n)+((?:.*\n)*?)\n?(?:={70}|-{70})$", re.MULTILINE)
+UNITTEST_FAILED = re.compile(r"^(?:FAIL|ERROR): (\S+).*\n(?:.+\n)?-+\nTraceback .*\n(?:[ \t].*\n)+((?:.*\n)*?)\n?(?:={70}|-{70})$", re.MULTILINE)
 GTEST_CASE = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?:, where .*)? \(\d+ ms\)$", re.MULTILINE)
 
 
