@@ -1,5 +1,6 @@
 #include "trainer/train/plan_ask.h"
 
+#include "trainer/launch/host.h"
 #include "trainer/launch/process_identity.h"
 #include "trainer/train/chosen_flags.h"
 #include "trainer/train/pass_probe.h"
