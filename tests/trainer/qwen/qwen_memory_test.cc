@@ -88,7 +88,7 @@ void expect_near(QwenVggtWorkload& workload, const Case& wanted) {
                             .recompute = wanted.recompute,
                             .casts_weights = wanted.precision != Precision::fp32});
   const double share = *forecast.activation_bytes / probe->activation_bytes;
-  RecordProperty(wanted.name, std::to_string(share));
+  ::testing::Test::RecordProperty(wanted.name, std::to_string(share));
   EXPECT_NEAR(share, 1, 0.15) << wanted.name << ": " << *forecast.activation_bytes / 1e6
                               << " MB by the formula, " << probe->activation_bytes / 1e6
                               << " MB counted";
