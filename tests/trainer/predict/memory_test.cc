@@ -72,6 +72,17 @@ TEST(Memory, what_a_workload_holds_by_itself_is_in_it) {
       need.parts, [](const MemoryPart& part) { return part.name == "frames kept"; }));
 }
 
+TEST(Memory, copies_for_products_are_there_without_zero_alone) {
+  MemoryInputs inputs{.trained_elements = kElements, .ranks = 2, .activation_bytes = 5e6};
+  for (int stage = 0; stage <= 3; ++stage) {
+    inputs.zero_stage = stage;
+    inputs.cast_bytes = 0;
+    const double without = memory_of(inputs).bytes();
+    inputs.cast_bytes = 2e6;
+    EXPECT_EQ(memory_of(inputs).bytes() - without, stage == 0 ? 2e6 : 0) << stage;
+  }
+}
+
 MemoryInputs of_a_large_model() {
   return {.trained_elements = 1'000'000'000,
           .block_elements = 10'000'000,
