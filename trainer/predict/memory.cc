@@ -144,6 +144,7 @@ std::optional<MemoryChange> smallest_change(const MemoryInputs& inputs, const Me
         changed.sums_passes = inputs.sums_passes || factor > 1;
         const double share = (recompute ? room.recompute_share : 1.0) / static_cast<double>(factor);
         changed.activation_bytes = inputs.activation_bytes.value_or(0) * share;
+        if (recompute) changed.cast_bytes = room.recompute_cast_bytes;
         if (!fits(changed, room.bytes)) continue;
         MemoryChange change{.passes_factor = factor,
                             .zero_stage = stage == inputs.zero_stage ? 0 : stage,

@@ -71,6 +71,7 @@ struct MemoryRoom {
   bool can_recompute = false;
   /// Of activations that remain with --recompute; 0: not known.
   double recompute_share = 0;
+  double recompute_cast_bytes = 0;  // in place of cast_bytes
 };
 /// The first that fits: fewer samples in a pass with as many more passes (the same training),
 /// then --recompute, then stages of ZeRO, then both. Absent: none of them does.

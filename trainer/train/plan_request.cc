@@ -210,14 +210,19 @@ MemoryInputs memory_inputs(const PlanRequest& request, const TrainPlan& plan,
   return memory;
 }
 
-/// With --recompute, of what there is without; 0: not known, or it is on.
-double recompute_share_of(const PlanRequest& request, const TrainPlan& plan,
+/// What a forecast tries in place of the run's own setting.
+MemoryRoom memory_room_of(const PlanRequest& request, const TrainPlan& plan,
                           const Workload& workload) {
   auto rule = pass_rule_of(request, plan);
-  const auto whole = workload.pass_memory(rule).activation_bytes;
-  if (plan.recompute || !whole || *whole <= 0) return 0;
+  const auto whole = activations_of(rule, plan, workload);
+  MemoryRoom room{.micro_batch = plan.micro_batch, .accumulation = plan.accumulation};
+  if (plan.recompute || whole.at_all_stages.value_or(0) <= 0) return room;
   rule.recompute = true;
-  return std::min(1.0, workload.pass_memory(rule).activation_bytes.value_or(0) / *whole);
+  const auto recomputed = activations_of(rule, plan, workload);
+  room.recompute_share = std::min(1.0, recomputed.at_all_stages.value_or(0) / *whole.at_all_stages);
+  room.can_recompute = room.recompute_share > 0;
+  room.recompute_cast_bytes = recomputed.more_without_zero;
+  return room;
 }
 
 }  // namespace
@@ -289,11 +294,7 @@ ForecastInputs forecast_inputs(const PlanRequest& request, const TrainPlan& plan
                  .gradient_bytes = is_half && !inputs.memory.sums_passes ? 2.0 : 4.0,
                  .frozen_bytes = passes.gathered_bytes};
   inputs.memory.reduction = reduction;
-  const double share = recompute_share_of(request, plan, workload);
-  inputs.memory_room = {.micro_batch = plan.micro_batch,
-                        .accumulation = plan.accumulation,
-                        .can_recompute = share > 0,
-                        .recompute_share = share};
+  inputs.memory_room = memory_room_of(request, plan, workload);
   return inputs;
 }
 

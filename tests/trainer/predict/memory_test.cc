@@ -109,6 +109,15 @@ TEST(Memory, then_recompute_then_a_stage_of_zero) {
   EXPECT_EQ(smallest_change(of_a_large_model(), room)->text, "--zero 1 and --recompute");
 }
 
+TEST(Memory, a_recomputed_pass_may_need_no_room_for_copies) {
+  auto inputs = of_a_large_model();  // 16 GB and 32
+  inputs.cast_bytes = 2e9;
+  MemoryRoom room{.bytes = 20e9, .can_recompute = true, .recompute_share = 0.1};
+  EXPECT_EQ(smallest_change(inputs, room)->text, "--recompute");
+  room.recompute_cast_bytes = 2e9;
+  EXPECT_EQ(smallest_change(inputs, room)->text, "--zero 1 and --recompute");
+}
+
 TEST(Memory, what_no_change_makes_fit) {
   EXPECT_FALSE(smallest_change(of_a_large_model(), {.bytes = 1e9, .micro_batch = 8}));
 }

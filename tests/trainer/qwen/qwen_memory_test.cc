@@ -20,8 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kFreeBytes = 1e12;
-// Here the formula is within a twentieth. Kernels of other CPUs take scratch of other sizes from the
-// same allocator: oneDNN for products of half precision, attention for each thread.
+// Without scratch the formula is within a twentieth. Kernels of other CPUs take more or less of it
+// from the same allocator: oneDNN's for products of half precision, attention's for each thread.
 constexpr double kShareMost = 0.15;
 
 struct Case {
@@ -209,12 +209,17 @@ TEST(QwenMemory, of_3b_can_be_less_by_these_flags) {
 }
 
 /// Of a rank of 16, with such flags of the workload's own.
-double forecast_bytes(const TrainPlan& plan, const Flags& flags = {}) {
+MemoryInputs forecast_memory(const TrainPlan& plan, const Flags& flags = {}) {
   QwenVggtWorkload workload(qwen_vggt_presets()[1]);
   FlagReader reader(flags);
   workload.configure(reader);
-  return memory_of(forecast_inputs({.ranks = 16, .gpu_bytes = 80e9}, plan, workload).memory)
-      .bytes();
+  auto inputs = forecast_inputs({.ranks = 16, .gpu_bytes = 80e9}, plan, workload);
+  inputs.memory.gradients = std::move(inputs.gradients);
+  return inputs.memory;
+}
+
+double forecast_bytes(const TrainPlan& plan, const Flags& flags = {}) {
+  return memory_of(forecast_memory(plan, flags)).bytes();
 }
 
 TEST(QwenMemory, of_a_remedy_is_what_its_flags_take) {
@@ -237,7 +242,7 @@ TEST(QwenMemory, of_a_remedy_is_what_its_flags_take) {
         {kFewerPictures,
          forecast_bytes(plan, {{"--max-history-images", "4"}, {"--seq-len", "5880"}})},
         {"--vggt-shard", forecast_bytes(plan, {{"--vggt-shard", "true"}})}};
-    EXPECT_DOUBLE_EQ(shortage->bytes, forecast_bytes(plan));
+    EXPECT_NEAR(shortage->bytes / forecast_bytes(plan), 1, 1e-9);
     std::map<std::string, double> said;
     for (const auto& remedy : shortage->remedies) said[remedy.flag] = remedy.bytes;
     for (const auto& [flag, bytes] : wanted) {
@@ -255,8 +260,7 @@ TEST(QwenMemory, of_each_stage_of_zero_is_that_of_a_plan_of_it) {
   plan.gpu_precision = Precision::bf16;
   for (const int from : {0, 3}) {
     plan.zero.stage = from;
-    QwenVggtWorkload workload(qwen_vggt_presets()[1]);
-    auto memory = forecast_inputs({.ranks = 16, .gpu_bytes = 80e9}, plan, workload).memory;
+    auto memory = forecast_memory(plan);
     for (int stage = 0; stage <= 3; ++stage) {
       auto other = plan;
       memory.zero_stage = other.zero.stage = stage;

@@ -1,6 +1,6 @@
 // The trainer with a Qwen2.5-VL that learns from scenes that are rendered as it runs. --data names
-// a JSON file that says which. TJ_PASSES names a file for what the engine asked of the model, in its
-// order; with TJ_WITHOUT_AHEAD the model does not hear of passes that come.
+// a JSON file that says which. TJ_PASSES names a file for what the engine asked of the model, in
+// that order; with TJ_WITHOUT_AHEAD the model does not hear of passes that come.
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
