@@ -21,11 +21,13 @@ std::vector<std::int64_t> places_for(const FrozenLayers::Layer& layer) {
 
 }  // namespace
 
-FrozenLayers::FrozenLayers(const std::vector<Layer>& layers, Communicator& ranks, at::Device device)
+FrozenLayers::FrozenLayers(std::size_t count, const Give& whole, Communicator& ranks,
+                           at::Device device)
     : ranks_(&ranks) {
   const at::NoGradGuard no_gradients;
   std::int64_t largest = 0;
-  for (const auto& layer : layers) {
+  for (std::size_t index = 0; index < count; ++index) {
+    const auto layer = whole(index);
     Part part{
         .layout = FlatLayout(places_for(layer), ranks.world_size()), .shapes = {}, .mine = {}};
     const auto size = part.layout.shard_size();

@@ -22,8 +22,10 @@ class FrozenLayers {
 
   /// Whole on this rank.
   explicit FrozenLayers(std::vector<Layer> layers) : layers_(std::move(layers)) {}
-  /// Keeps this rank's part of each, on `device`. All tensors are of one type; `ranks` outlives it.
-  FrozenLayers(const std::vector<Layer>& layers, Communicator& ranks, at::Device device);
+  /// Keeps this rank's part of each, on `device`. `whole` gives them one after another, so that no
+  /// two must be there at once. All tensors are of one type; `ranks` outlives it.
+  using Give = std::function<Layer(std::size_t layer)>;
+  FrozenLayers(std::size_t count, const Give& whole, Communicator& ranks, at::Device device);
 
   using Compute = std::function<void(std::size_t layer, at::TensorList tensors)>;
   /// Calls `compute` for the layers from `begin` to before `end`, in their order. Where they are

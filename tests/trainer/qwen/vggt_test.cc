@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <algorithm>
+
 #include "tests/trainer/engine/thread_ranks.h"
 #include "tests/trainer/qwen/conversations.h"
 
@@ -116,6 +118,30 @@ TEST(Vggt, shared_out_among_ranks_it_has_the_same_bits) {
       EXPECT_GT(ranks.volume().elements_sent, 0);
     });
   }
+}
+
+/// Of whoever gives it layer by layer a rank keeps no layer as a whole.
+TEST(Vggt, shared_out_it_is_never_here_as_a_whole) {
+  const auto specs = vggt_tensors(kSmall).specs;
+  on_ranks(2, [&](Communicator& ranks) {
+    std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> given;
+    const auto there = [&] {
+      return std::ranges::count_if(given, [](const auto& one) { return !one.expired(); });
+    };
+    std::int64_t most = 0;
+    const Vggt model(
+        [&](std::size_t index) {
+          auto weight = torch::ones(specs[index].shape);
+          given.emplace_back(weight.getIntrusivePtr());
+          most = std::max<std::int64_t>(most, there());
+          return weight;
+        },
+        kSmall, {}, &ranks);
+    EXPECT_EQ(given.size(), specs.size());
+    const auto of_no_layer = there();
+    EXPECT_LT(of_no_layer, 20);
+    EXPECT_LE(most, of_no_layer + static_cast<std::int64_t>(kTensorsOfVggtLayer));
+  });
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <torch/types.h>
 
-#include <iterator>
 #include <utility>
 
 #include "contract/result.h"
@@ -55,35 +54,57 @@ struct Vggt::Walked {
 
 Vggt::Vggt(std::vector<at::Tensor> weights, const VggtConfig& config, const ModelOptions& options,
            Communicator* ranks)
+    : Vggt([&](std::size_t index) { return std::move(weights.at(index)); }, config, options,
+           ranks) {
+  TJ_CHECK(weights.size() == layout_.specs.size(), "all tensors of the model");
+}
+
+Vggt::Vggt(const WeightAt& weight, const VggtConfig& config, const ModelOptions& options,
+           Communicator* ranks)
     : config_(config),
       options_(options),
       layout_(vggt_tensors(config)),
       mean_(by_colour(kMean, device())),
       deviation_(by_colour(kDeviation, device())),
-      weights_(std::move(weights)),
-      layers_(take_layers(ranks)) {
-  for (auto& weight : weights_)
-    if (weight.defined()) weight = weight.to(device());
-}
+      weights_(take_others(weight)),
+      layers_(take_layers(weight, ranks)) {}
 
 at::Device Vggt::device() const { return device_of(options_.gpu); }
 
-/// Moves the layers' tensors out of the others.
-FrozenLayers Vggt::take_layers(Communicator* ranks) {
-  TJ_CHECK(weights_.size() == layout_.specs.size(), "all tensors of the model");
-  std::vector<FrozenLayers::Layer> layers;
-  const auto take = [&](std::size_t first, std::size_t count) {
-    const auto begin =
-        std::make_move_iterator(weights_.begin() + static_cast<std::ptrdiff_t>(first));
-    layers.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(count));
-  };
-  for (const auto first : layout_.dino_layers) take(first, kTensorsOfDinoLayer);
+/// First tensors of the layers, in the order in which they are walked through, and how many.
+std::vector<Vggt::LayerPlace> Vggt::layer_places() const {
+  std::vector<LayerPlace> places;
+  for (const auto first : layout_.dino_layers) places.emplace_back(first, kTensorsOfDinoLayer);
   for (std::size_t layer = 0; layer < layout_.frame_layers.size(); ++layer) {
-    take(layout_.frame_layers[layer], kTensorsOfVggtLayer);
-    take(layout_.global_layers[layer], kTensorsOfVggtLayer);
+    places.emplace_back(layout_.frame_layers[layer], kTensorsOfVggtLayer);
+    places.emplace_back(layout_.global_layers[layer], kTensorsOfVggtLayer);
   }
-  if (ranks == nullptr) return FrozenLayers(std::move(layers));
-  return {layers, *ranks, device()};
+  return places;
+}
+
+FrozenLayers Vggt::take_layers(const WeightAt& weight, Communicator* ranks) const {
+  const auto places = layer_places();
+  const auto whole = [&](std::size_t layer) {
+    const auto [first, count] = places[layer];
+    FrozenLayers::Layer tensors;
+    for (std::size_t i = 0; i < count; ++i) tensors.push_back(weight(first + i));
+    return tensors;
+  };
+  if (ranks != nullptr) return {places.size(), whole, *ranks, device()};
+  std::vector<FrozenLayers::Layer> layers;
+  for (std::size_t layer = 0; layer < places.size(); ++layer) layers.push_back(whole(layer));
+  return FrozenLayers(std::move(layers));
+}
+
+/// Those of no layer, on the device; the others' places are empty.
+std::vector<at::Tensor> Vggt::take_others(const WeightAt& weight) const {
+  std::vector<bool> is_of_layer(layout_.specs.size());
+  for (const auto& [first, count] : layer_places())
+    for (auto index = first; index < first + count; ++index) is_of_layer[index] = true;
+  std::vector<at::Tensor> others(layout_.specs.size());
+  for (std::size_t index = 0; index < others.size(); ++index)
+    if (!is_of_layer[index]) others[index] = weight(index).to(device());
+  return others;
 }
 
 std::int64_t Vggt::held_bytes() const {

@@ -4,7 +4,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "trainer/workload/frozen_layers.h"
@@ -30,6 +32,11 @@ class Vggt {
   /// out among them, and what computes is collective: also with nothing to look at. `ranks` outlives
   /// it; null: all is here.
   Vggt(std::vector<at::Tensor> weights, const VggtConfig& config, const ModelOptions& options,
+       Communicator* ranks = nullptr);
+  /// The same of weights that come one by one, each asked for once: what is shared out is then
+  /// never here as a whole.
+  using WeightAt = std::function<at::Tensor(std::size_t)>;
+  Vggt(const WeightAt& weight, const VggtConfig& config, const ModelOptions& options,
        Communicator* ranks = nullptr);
 
   /// frames float32 [B, S, 3, height, width] in [0, 1], sides multiples of a patch's -> what the
@@ -58,7 +65,10 @@ class Vggt {
  private:
   struct Walked;  // scenes on their way through the layers
 
-  FrozenLayers take_layers(Communicator* ranks);
+  using LayerPlace = std::pair<std::size_t, std::size_t>;
+  std::vector<LayerPlace> layer_places() const;
+  FrozenLayers take_layers(const WeightAt& weight, Communicator* ranks) const;
+  std::vector<at::Tensor> take_others(const WeightAt& weight) const;
   at::TensorList part(std::size_t first, std::size_t count) const;
   at::Tensor positions(std::int64_t rows, std::int64_t columns) const;
   at::Tensor embedded(const at::Tensor& frames) const;

@@ -1,5 +1,7 @@
 #include "trainer/workloads/qwen_vggt/vggt_weights.h"
 
+#include <torch/types.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -12,6 +14,7 @@
 
 #include "trainer/checkpoint/catalog.h"
 #include "trainer/checkpoint/torch_file.h"
+#include "trainer/workload/autocast.h"
 #include "trainer/workload/read_weights.h"
 
 namespace tj::trainer {
@@ -144,9 +147,18 @@ Result<std::unique_ptr<Vggt>> open_vggt(const fs::path& path, const ModelOptions
   auto place = options;
   if (ranks != nullptr)
     place.gpu.reset();  // the device has no room for what it is to keep a part of
-  auto weights = read_weights(source->read, specs, place);
-  if (!weights) return weights.error();
-  return std::make_unique<Vggt>(std::move(*weights), *config, options, ranks);
+  std::optional<Error> failed;
+  const auto weight = [&](std::size_t index) {
+    const auto type = type_of(options.precision);
+    if (failed) return torch::zeros(specs[index].shape, type);
+    auto read = read_weights(source->read, {&specs[index], 1}, place);
+    if (read) return std::move(read->front());
+    failed = read.error();
+    return torch::zeros(specs[index].shape, type);
+  };
+  auto vggt = std::make_unique<Vggt>(weight, *config, options, ranks);
+  if (failed) return *failed;
+  return vggt;
 }
 
 }  // namespace tj::trainer
