@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "trainer/values/json_integer.h"
+#include "trainer/values/json_text.h"
 
 namespace tj::trainer {
 namespace {
@@ -167,7 +168,7 @@ std::string qwen_config_json(const QwenConfig& config) {
 }
 
 Result<QwenConfig> qwen_config_from(const std::string& text, const std::filesystem::path& file) {
-  const auto document = json::parse(text, nullptr, false);
+  const auto document = json_of<json>(text);
   if (!document.is_object()) return wrong(file, "is not a JSON object (cut short?)");
   try {
     return read_fields(document, file);

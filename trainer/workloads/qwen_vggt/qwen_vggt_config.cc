@@ -7,6 +7,7 @@
 
 #include "contract/result.h"
 #include "trainer/values/json_integer.h"
+#include "trainer/values/json_text.h"
 #include "trainer/workloads/qwen_vggt/qwen_json.h"
 
 namespace tj::trainer {
@@ -208,7 +209,7 @@ Result<QwenVggtConfig> qwen_vggt_config_from(const std::string& text,
   const auto qwen = qwen_config_from(text, file);
   if (!qwen) return qwen.error();
   QwenVggtConfig config{.qwen = *qwen, .coupling = std::nullopt};
-  const auto document = json::parse(text, nullptr, false);
+  const auto document = json_of<json>(text);
   const auto found = document.find("vggt");
   if (found == document.end() || !found->is_object()) return config;
   try {
@@ -244,7 +245,7 @@ std::string video_preprocessor_json(const PatchRule& rule, const SeenFrames& see
 }
 
 std::optional<PixelBounds> pixel_bounds_from(const std::string& text) {
-  const auto document = json::parse(text, nullptr, false);
+  const auto document = json_of<json>(text);
   const PixelBounds bounds{.min = number_at(document, "min_pixels", 0),
                            .max = number_at(document, "max_pixels", 0)};
   if (bounds.min < 1 || bounds.max < bounds.min) return std::nullopt;
@@ -252,7 +253,7 @@ std::optional<PixelBounds> pixel_bounds_from(const std::string& text) {
 }
 
 std::optional<SeenFrames> seen_frames_from(const std::string& text) {
-  const auto document = json::parse(text, nullptr, false);
+  const auto document = json_of<json>(text);
   if (!document.is_object()) return std::nullopt;
   SeenFrames seen;
   const auto size = document.value("size", json());
