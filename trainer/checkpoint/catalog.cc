@@ -25,6 +25,8 @@ Result<WeightMap> read_index(const fs::path& file) {
   try {
     auto weight_map = document.at("weight_map").get<WeightMap>();
     for (const auto& [name, holder] : weight_map) {
+      if (holder.empty() || holder == "." || holder == "..")
+        return wrong(subject, "names no file for tensor " + name + ": \"" + holder + "\"");
       if (fs::path(holder).filename() != holder)
         return wrong(subject, "names a file outside of the folder: \"" + holder + "\"");
     }

@@ -224,7 +224,7 @@ Result<SpelledBpe> spelled_from_tokenizer_json(std::string_view text) {
   } catch (const json::parse_error& failure) {
     return invalid("at byte " + std::to_string(failure.byte) + ": is no JSON (cut short?)");
   } catch (const json::exception& failure) {  // a missing key or a wrong type
-    return invalid(std::string("is not as expected: ") + failure.what());
+    return invalid("is not as expected: " + json_words(failure));
   }
 }
 

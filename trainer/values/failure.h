@@ -53,7 +53,8 @@ inline Failure bad_config(const Error& error) {
 /// `error` as one of what a flag names: "--vggt PATH: why", with the path said once.
 inline Error of_flag(const std::string& flag, const std::string& path, Error error) {
   const bool is_named = !path.empty() && error.subject.starts_with(path);
-  if (!is_named) error.message = describe(error);
+  const bool is_name = !error.subject.empty() && path.ends_with("/" + error.subject);
+  if (!is_named && !is_name) error.message = describe(error);
   error.subject = flag + " " + (is_named ? error.subject : path);
   return error;
 }

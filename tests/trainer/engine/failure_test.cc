@@ -27,6 +27,7 @@ TEST(OfFlag, says_the_path_once) {
   EXPECT_EQ(text("/models/v"), "--vggt /models/v: is wrong");
   EXPECT_EQ(text("/models/v/config.json"), "--vggt /models/v/config.json: is wrong");
   EXPECT_EQ(text("model.safetensors"), "--vggt /models/v: model.safetensors: is wrong");
+  EXPECT_EQ(text("v"), "--vggt /models/v: is wrong");
   EXPECT_EQ(text(""), "--vggt /models/v: is wrong");
 }
 

@@ -27,5 +27,22 @@ TEST(JsonText, brackets_in_text_and_side_by_side_are_not_deep) {
   EXPECT_EQ(json_of(many + "]").size(), 1001U);
 }
 
+TEST(JsonText, a_value_of_another_type_is_named_by_its_key) {
+  const auto document = json_of(R"({"a": "x", "b": 1e300})");
+  const auto words = [&](auto read) -> std::string {
+    try {
+      read();
+    } catch (const nlohmann::json::exception& failure) {
+      return json_words(failure);
+    }
+    return "";
+  };
+  EXPECT_EQ(words([&] { json_value<bool>(document.at("a"), "a"); }),
+            "a: type must be boolean, but is string");
+  EXPECT_EQ(words([&] { json_value<std::int32_t>(document.at("b"), "b"); }),
+            "b: must be a whole number in its range, but is 1e+300");
+  EXPECT_EQ(json_value<std::string>(document.at("a"), "a"), "x");
+}
+
 }  // namespace
 }  // namespace tj::trainer

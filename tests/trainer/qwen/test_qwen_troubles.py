@@ -136,6 +136,12 @@ class Troubles(LaunchedTraining):
         config = json.loads((other / "config.json").read_text()) | {"model_type": "llava"}
         (other / "config.json").write_text(json.dumps(config))
         refused(r'--init-from \S+base-2/config\.json: model_type is "llava"; it must be qwen2_5_vl', other)
+        odd = config | {"model_type": "qwen2_5_vl", "hidden_size": None}
+        for flaw, text in {"is not a JSON object": "[" * 200_000 + "]" * 200_000,
+                           "lacks a field of .*: hidden_size: must be a whole number": json.dumps(odd)}.items():
+            folder = changed()
+            (folder / "config.json").write_text(text)
+            refused(rf"--init-from \S+base-\d/config\.json: {flaw}", folder)
         # A VGGT that is another: wider than that with which the coupling was trained, of other patches, and of two that don't agree.
         wide, large, torn = (self.folder / f"{name}.safetensors" for name in ("wide", "large", "torn"))
         write_safetensors(wide, wider(vggt_that_sees_shades(), {32: 64, 96: 192}))
@@ -145,10 +151,14 @@ class Troubles(LaunchedTraining):
         refused(r"--init-from \S+base: tensor merger\.ln_q\.weight is \[64\], and for this VGGT it must be \[128\]", base, wide)
         refused(r"--vggt \S+torn\.safetensors: tensor aggregator\.camera_token is \[2, 1, 1, 32\], and by the other tensors' shapes "
                 r"it is \[1, 2, 1, 32\]", base, torn)
-        with self.subTest("patches"):
-            self.assert_fails(BAD_CONFIG, r"--vggt \S+large\.safetensors: its patches have sides of 28 pixels, and those of the Qwen2\.5-VL 14; "
-                                          r"the two must be equal",
-                              *self.train_words(*self.good, "--init-from", base, "--vggt", large))
+        cut, gone = self.folder / "cut.safetensors", self.folder / "gone.pt"
+        cut.write_bytes(self.vggt.read_bytes()[:100])
+        flaws = {large: r"its patches have sides of 28 pixels, and those of the Qwen2\.5-VL 14; the two must be equal",
+                 cut: r"is not a usable safetensors file: its header of \d+ bytes does not fit",
+                 gone: r"does not exist; it must be a file of torch\.save"}
+        for file, flaw in flaws.items():
+            with self.subTest(file.name):
+                self.assert_fails(BAD_CONFIG, rf"--vggt \S+/{file.name}: {flaw}", *self.train_words(*self.good, "--init-from", base, "--vggt", file))
 
 
 if __name__ == "__main__":

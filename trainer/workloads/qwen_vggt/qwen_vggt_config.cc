@@ -83,11 +83,12 @@ json coupling_json(const Coupling& coupling) {
 /// Throws json::exception.
 Coupling coupling_from(const json& object) {
   Coupling coupling;
-  for (const auto& [key, place] : sizes_of(coupling.vggt)) *place = integer_of(object.at(key));
+  for (const auto& [key, place] : sizes_of(coupling.vggt))
+    *place = json_value<std::int64_t>(object.at(key), key);
   coupling.sight = object.at("sight") == "all" ? FrameSight::all : FrameSight::earlier;
-  coupling.weight = object.at("coupling_weight").get<double>();
-  coupling.hidden = integer_of(object.at("coupling_hidden"));
-  coupling.file = object.at("weights").get<std::string>();
+  coupling.weight = json_value<double>(object.at("coupling_weight"), "coupling_weight");
+  coupling.hidden = json_value<std::int64_t>(object.at("coupling_hidden"), "coupling_hidden");
+  coupling.file = json_value<std::string>(object.at("weights"), "weights");
   if (coupling.file == "random") coupling.file.clear();
   return coupling;
 }
@@ -215,7 +216,8 @@ Result<QwenVggtConfig> qwen_vggt_config_from(const std::string& text,
   try {
     config.coupling = coupling_from(*found);
   } catch (const json::exception& failure) {
-    return wrong(file, std::string("vggt lacks a field, or has a wrong one: ") + failure.what());
+    return wrong(file,
+                 std::string("vggt lacks a field, or has a wrong one: ") + json_words(failure));
   }
   if (auto flaw = flaw_of(*config.coupling); !flaw.empty()) return wrong(file, "vggt: " + flaw);
   return config;
