@@ -66,12 +66,10 @@ Finding judge_plan(const nlohmann::json& document) {
   const std::string shortage = memory.value("shortage", "");
   if (!shortage.empty()) {
     const auto end = shortage.find("; ");
-    const bool has_advice = end != std::string::npos;
-    return {fatal,
-            "memory of a rank",
-            shortage.substr(0, end),
-            has_advice ? shortage.substr(end + 2) : "",
-            {}};
+    std::string advice = end == std::string::npos ? "" : shortage.substr(end + 2);
+    const std::string less = memory.value("takes_less", "");
+    if (!less.empty()) advice += (advice.empty() ? "takes less: " : "; takes less: ") + less;
+    return {fatal, "memory of a rank", shortage.substr(0, end), advice, {}};
   }
   const bool is_known = bytes("room_bytes") > 0;
   return {is_known && memory.value("with_activations", false) ? pass : warn,

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "trainer/predict/remedies.h"
+
 namespace tj::trainer {
 namespace {
 
@@ -41,6 +43,8 @@ nlohmann::ordered_json memory_json(const Forecast& forecast) {
                                 {"fits", forecast.fits},
                                 {"shortage", shortage_text(forecast)}};
   if (forecast.inputs.room.bytes) memory["room_bytes"] = *forecast.inputs.room.bytes;
+  if (!forecast.fits)
+    memory["takes_less"] = takes_less_text(forecast.remedies, forecast.memory.bytes());
   for (const auto& remedy : forecast.remedies)
     memory["remedies"].push_back({{"flag", remedy.flag}, {"bytes", remedy.bytes}});
   return memory;

@@ -67,6 +67,9 @@ std::string traffic_text(const Forecast& forecast) {
                          inputs.link_origin) +
          row("on the wire", bytes_text(step.sent_bytes) + " a step from each rank in " + form +
                                 ", as many to it at the same time") +
+         (step.frozen_bytes > 0
+              ? row("", bytes_text(step.frozen_bytes) + " of them gather frozen weights")
+              : "") +
          row("", seconds_text(step.wire_s) + " of the wire's time: " + percent(step.bare_share()) +
                      " of a step in which nothing is hidden") +
          row("", seconds_text(std::max(0.0, step.wire_s - step.exposed_s)) +

@@ -120,7 +120,8 @@ MemoryNeed memory_of(const MemoryInputs& inputs) {
   add("averages", bytes.averages * elements);
   add("errors of the codec", codec_state_bytes(inputs));
   add("traffic", traffic_bytes(inputs));
-  add("activations", inputs.activation_bytes.value_or(0));
+  add("activations",
+      inputs.activation_bytes.value_or(0) + (inputs.zero_stage == 0 ? inputs.cast_bytes : 0));
   add("data", inputs.data_bytes);
   if (inputs.saves_here) {
     // Weights and moments once more, while a checkpoint is written: by one rank or another.
@@ -143,6 +144,7 @@ std::optional<MemoryChange> smallest_change(const MemoryInputs& inputs, const Me
         changed.sums_passes = inputs.sums_passes || factor > 1;
         const double share = (recompute ? room.recompute_share : 1.0) / static_cast<double>(factor);
         changed.activation_bytes = inputs.activation_bytes.value_or(0) * share;
+        if (recompute) changed.cast_bytes = room.recompute_cast_bytes;
         if (!fits(changed, room.bytes)) continue;
         MemoryChange change{.passes_factor = factor,
                             .zero_stage = stage == inputs.zero_stage ? 0 : stage,
@@ -157,6 +159,8 @@ std::optional<MemoryChange> smallest_change(const MemoryInputs& inputs, const Me
 }
 
 std::span<const GpuKind> gpu_kinds() { return kGpus; }
+
+double usable_bytes(const GpuKind& kind) { return kUsableShare * kind.memory_bytes; }
 
 std::optional<GpuKind> gpu_kind_named(std::string_view name) {
   const auto low = [](std::string_view text) {

@@ -27,6 +27,8 @@ struct MemoryInputs {
   /// Of all that a forward leaves for its backward, and of what backward takes beside it, at the
   /// micro-batch of the run; absent: not known.
   std::optional<double> activation_bytes = {};
+  /// That activations take more where weights are float32 and products are not: without ZeRO.
+  double cast_bytes = 0;
   std::vector<MemoryPart> held = {};  // by the workload, beside its tensors
   double data_bytes = 0;              // batches that were read ahead
   double process_bytes = 0;           // the program and its libraries, or a GPU's context
@@ -69,6 +71,7 @@ struct MemoryRoom {
   bool can_recompute = false;
   /// Of activations that remain with --recompute; 0: not known.
   double recompute_share = 0;
+  double recompute_cast_bytes = 0;  // in place of cast_bytes
 };
 /// The first that fits: fewer samples in a pass with as many more passes (the same training),
 /// then --recompute, then stages of ZeRO, then both. Absent: none of them does.
@@ -80,6 +83,8 @@ struct GpuKind {
 };
 /// Memory as the data sheets say it, in GiB of which the driver keeps some for itself.
 std::span<const GpuKind> gpu_kinds();
+/// What a rank may take of one.
+double usable_bytes(const GpuKind& kind);
 /// By a part of the name, in letters of any size; absent: not known.
 std::optional<GpuKind> gpu_kind_named(std::string_view name);
 

@@ -40,6 +40,19 @@ struct Backward {
   }
 };
 
+/// What a forward gathers hides behind it, layer by layer: `weights_s` of weights that are trained,
+/// which are counted, and those that are frozen.
+void add_gathers_of_forward(double weights_s, const StepInputs& inputs, StepPrediction& step) {
+  const auto passes = static_cast<double>(inputs.passes);
+  const bool is_frozen = inputs.frozen_bytes > 0;
+  const double frozen_s =
+      is_frozen ? half_ring_seconds(inputs.frozen_bytes, inputs.ranks, inputs.link) : 0;
+  step.exposed_s += passes * beyond(weights_s + frozen_s, inputs.compute.forward_s);
+  step.wire_s += passes * frozen_s;
+  step.frozen_bytes = passes * ring_bytes(inputs.frozen_bytes, inputs.ranks) / 2;
+  step.sent_bytes += step.frozen_bytes;
+}
+
 /// Buckets cross the wire one after another, each once it is complete.
 void add_all_reduce(const StepInputs& inputs, StepPrediction& step) {
   constexpr double kShareMax = 0.9;
@@ -59,6 +72,7 @@ void add_all_reduce(const StepInputs& inputs, StepPrediction& step) {
   if (inputs.reduction.codec_bytes_per_second > 0)
     step.codec_s = kFloatBytes * static_cast<double>(element_count(inputs.gradients)) /
                    inputs.reduction.codec_bytes_per_second;
+  add_gathers_of_forward(0, inputs, step);
 }
 
 /// What moves in a step by the laws of ZeRO (Rajbhandari et al. 2020, section 7): gradients are
@@ -86,7 +100,8 @@ void add_zero(const StepInputs& inputs, StepPrediction& step) {
   const double in_backward_s = scatter_s + (gathers_in_passes ? gather_s : 0);
   step.exposed_s = (reduces - 1) * beyond(in_backward_s, compute.backward_s) +
                    beyond(in_backward_s + cross_s, compute.backward_s);
-  step.exposed_s += gathers_in_passes ? passes * beyond(gather_s, compute.forward_s) : gather_s;
+  if (!gathers_in_passes) step.exposed_s += gather_s;
+  add_gathers_of_forward(gathers_in_passes ? gather_s : 0, inputs, step);
 }
 
 }  // namespace

@@ -44,14 +44,16 @@ struct StepInputs {
   std::optional<int> zero_group = {};  // ranks that share out among themselves; absent: all
   double weight_bytes = 4;             // of one element that ZeRO gathers
   double gradient_bytes = 4;           // and of one that it reduces
+  double frozen_bytes = 0;             // gathered from all ranks in each pass, and never reduced
 };
 
 struct StepPrediction {
-  double sent_bytes = 0;  // by each rank; it receives as much at the same time
-  double wire_s = 0;      // the wire is busy
-  double exposed_s = 0;   // of that, what all ranks wait for
-  double slowed_s = 0;    // computing takes longer, since its core serves the wire as well
-  double codec_s = 0;     // packing and unpacking
+  double sent_bytes = 0;    // by each rank; it receives as much at the same time
+  double frozen_bytes = 0;  // of these, of weights that have no gradient
+  double wire_s = 0;        // the wire is busy
+  double exposed_s = 0;     // of that, what all ranks wait for
+  double slowed_s = 0;      // computing takes longer, since its core serves the wire as well
+  double codec_s = 0;       // packing and unpacking
   double compute_s = 0;
 
   double step_s() const { return compute_s + slowed_s + codec_s + exposed_s; }

@@ -48,10 +48,11 @@ void add_recomputation(const AdviceRequest& asked, std::vector<Remedy>& remedies
 
 void add_those_of_the_workload(const AdviceRequest& asked, std::vector<Remedy>& remedies) {
   auto inputs = inputs_of(asked, asked.plan);
+  inputs.cast_bytes = 0;  // is in what the workload says of this stage
   for (auto& own : asked.workload.pass_remedies(pass_rule_of(asked.request, asked.plan))) {
     inputs.held = std::move(own.memory.held);
     inputs.activation_bytes = own.memory.activation_bytes;
-    remedies.push_back({.flag = own.flag, .note = {}, .bytes = memory_of(inputs).bytes()});
+    remedies.push_back({.flag = own.flag, .note = own.note, .bytes = memory_of(inputs).bytes()});
   }
 }
 

@@ -55,6 +55,7 @@ void use_probe(const Asked& asked, const PassProbe& probe, ForecastInputs& input
   if (!asked.request.gpu_bytes) inputs.memory.scratch_bytes = probe.scratch_bytes;
   if (trusts_formula(asked, inputs)) return;
   inputs.memory.activation_bytes = probe.activation_bytes;
+  inputs.memory.cast_bytes = 0;              // was measured, too
   inputs.memory_room.can_recompute = false;  // its share is measured, too
   const bool is_whole = probe.samples >= asked.plan.micro_batch;
   inputs.activations_origin =

@@ -136,8 +136,8 @@ void read_gpu(FlagReader& reader, PlanRequest& request) {
   const auto kind =
       reader.choice("--gpu", "H100", "one of " + names + "; of others --gpu-memory says it",
                     [](const std::string& name) { return gpu_kind_named(name); });
-  request.gpu_bytes = kind.memory_bytes;
-  request.gpu_origin = "of one " + std::string(kind.name);
+  request.gpu_bytes = usable_bytes(kind);
+  request.gpu_origin = "that can be used of one " + std::string(kind.name);
 }
 
 std::int64_t largest_block(const std::vector<ModelBlock>& blocks,
@@ -162,6 +162,21 @@ std::vector<Gradient> gradients_of(const TrainPlan& plan, const Workload& worklo
   return gradients_by_blocks(planned, blocks);
 }
 
+struct ActivationBytes {
+  std::optional<double> at_all_stages;
+  double more_without_zero = 0;
+};
+
+/// A run of logical shards keeps float32 weights at each stage of ZeRO.
+ActivationBytes activations_of(PassRule rule, const TrainPlan& plan, const Workload& workload) {
+  const bool is_same = rule.precision == Precision::fp32 || plan.logical_shards > 0;
+  if (is_same) return {workload.pass_memory(rule).activation_bytes, 0};
+  rule.casts_weights = false;
+  const auto bytes = workload.pass_memory(rule).activation_bytes;
+  rule.casts_weights = true;
+  return {bytes, workload.pass_memory(rule).activation_bytes.value_or(0) - bytes.value_or(0)};
+}
+
 MemoryInputs memory_inputs(const PlanRequest& request, const TrainPlan& plan,
                            const Workload& workload) {
   constexpr double kGpuContextBytes = 6e8;  // of CUDA, cuDNN and NCCL
@@ -169,6 +184,7 @@ MemoryInputs memory_inputs(const PlanRequest& request, const TrainPlan& plan,
   const auto tensors = tensors_of(plan, workload);
   const auto rule = pass_rule_of(request, plan);
   auto passes = workload.pass_memory(rule);
+  const auto [activation_bytes, cast_bytes] = activations_of(rule, plan, workload);
   MemoryInputs memory{.trained_elements = trained_elements(tensors),
                       .block_elements = largest_block(blocks_of(plan, workload), tensors),
                       .ranks = request.ranks,
@@ -177,7 +193,8 @@ MemoryInputs memory_inputs(const PlanRequest& request, const TrainPlan& plan,
                       .is_half = rule.precision != Precision::fp32,
                       .sums_passes = plan.accumulation > 1 || rule.precision == Precision::fp16,
                       .has_averages = plan.ema_decay > 0,
-                      .activation_bytes = passes.activation_bytes,
+                      .activation_bytes = activation_bytes,
+                      .cast_bytes = cast_bytes,
                       .held = std::move(passes.held)};
   for (const auto& tensor : tensors)
     if (tensor.kind != TensorKind::trained) memory.other_elements += element_count(tensor);
@@ -193,14 +210,19 @@ MemoryInputs memory_inputs(const PlanRequest& request, const TrainPlan& plan,
   return memory;
 }
 
-/// With --recompute, of what there is without; 0: not known, or it is on.
-double recompute_share_of(const PlanRequest& request, const TrainPlan& plan,
+/// What a forecast tries in place of the run's own setting.
+MemoryRoom memory_room_of(const PlanRequest& request, const TrainPlan& plan,
                           const Workload& workload) {
   auto rule = pass_rule_of(request, plan);
-  const auto whole = workload.pass_memory(rule).activation_bytes;
-  if (plan.recompute || !whole || *whole <= 0) return 0;
+  const auto whole = activations_of(rule, plan, workload);
+  MemoryRoom room{.micro_batch = plan.micro_batch, .accumulation = plan.accumulation};
+  if (plan.recompute || whole.at_all_stages.value_or(0) <= 0) return room;
   rule.recompute = true;
-  return std::min(1.0, workload.pass_memory(rule).activation_bytes.value_or(0) / *whole);
+  const auto recomputed = activations_of(rule, plan, workload);
+  room.recompute_share = std::min(1.0, recomputed.at_all_stages.value_or(0) / *whole.at_all_stages);
+  room.can_recompute = room.recompute_share > 0;
+  room.recompute_cast_bytes = recomputed.more_without_zero;
+  return room;
 }
 
 }  // namespace
@@ -248,17 +270,17 @@ Flags train_flags_of(const Flags& flags) {
 ForecastInputs forecast_inputs(const PlanRequest& request, const TrainPlan& plan,
                                const Workload& workload) {
   const auto words = workload.words();
-  ForecastInputs inputs{
-      .model = plan.model_name,
-      .micro_batch = plan.micro_batch,
-      .steps = plan.schedule.steps,
-      .units_of_sample = words.units,
-      .unit = words.unit.name,
-      .gradients = gradients_of(plan, workload),
-      .codec_rates = request.codec_rates,
-      .target = request.target,
-      .memory = memory_inputs(request, plan, workload),
-      .activations_origin = workload.pass_memory(pass_rule_of(request, plan)).formula};
+  const auto passes = workload.pass_memory(pass_rule_of(request, plan));
+  ForecastInputs inputs{.model = plan.model_name,
+                        .micro_batch = plan.micro_batch,
+                        .steps = plan.schedule.steps,
+                        .units_of_sample = words.units,
+                        .unit = words.unit.name,
+                        .gradients = gradients_of(plan, workload),
+                        .codec_rates = request.codec_rates,
+                        .target = request.target,
+                        .memory = memory_inputs(request, plan, workload),
+                        .activations_origin = passes.formula};
   const bool is_half = inputs.memory.is_half;
   const Reduction reduction{.codec = request.codec,
                             .powersgd_rank = request.powersgd_rank,
@@ -269,13 +291,10 @@ ForecastInputs forecast_inputs(const PlanRequest& request, const TrainPlan& plan
                  .zero_stage = plan.zero.stage,
                  .zero_group = plan.zero.group_size,
                  .weight_bytes = is_half ? 2.0 : 4.0,
-                 .gradient_bytes = is_half && !inputs.memory.sums_passes ? 2.0 : 4.0};
+                 .gradient_bytes = is_half && !inputs.memory.sums_passes ? 2.0 : 4.0,
+                 .frozen_bytes = passes.gathered_bytes};
   inputs.memory.reduction = reduction;
-  const double share = recompute_share_of(request, plan, workload);
-  inputs.memory_room = {.micro_batch = plan.micro_batch,
-                        .accumulation = plan.accumulation,
-                        .can_recompute = share > 0,
-                        .recompute_share = share};
+  inputs.memory_room = memory_room_of(request, plan, workload);
   return inputs;
 }
 

@@ -22,7 +22,7 @@ RankRoom rank_room(const RankPlace& place) {
   if (place.gpu) {
     const auto kind = gpu_kind_named(place.gpu_name);
     if (!kind) return {};
-    return {kind->memory_bytes, "of one " + std::string(kind->name)};
+    return {usable_bytes(*kind), "that can be used of one " + std::string(kind->name)};
   }
   const auto facts = memory_facts();
   const bool is_grouped = facts.group_limit_bytes && facts.available_bytes &&

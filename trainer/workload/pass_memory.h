@@ -33,11 +33,14 @@ struct PassMemory {
   /// sum is highest; absent: there is no formula.
   std::optional<double> activation_bytes = {};
   std::string formula = {};  // for people: of what it is
+  /// Frozen weights of which each rank keeps a part, and which a pass gathers: all parts together.
+  double gathered_bytes = 0;
 };
 
-/// A flag of the workload's own with which its passes take less.
+/// Flags of the workload's own with which its passes take less.
 struct PassRemedy {
-  std::string flag = {};  // "--max-history-images 4"
+  std::string flag = {};  // "--vggt-shard"
+  std::string note = {};  // what else it means, for people; empty: nothing
   PassMemory memory = {};
 };
 

@@ -72,6 +72,17 @@ TEST(Memory, what_a_workload_holds_by_itself_is_in_it) {
       need.parts, [](const MemoryPart& part) { return part.name == "frames kept"; }));
 }
 
+TEST(Memory, copies_for_products_are_there_without_zero_alone) {
+  MemoryInputs inputs{.trained_elements = kElements, .ranks = 2, .activation_bytes = 5e6};
+  for (int stage = 0; stage <= 3; ++stage) {
+    inputs.zero_stage = stage;
+    inputs.cast_bytes = 0;
+    const double without = memory_of(inputs).bytes();
+    inputs.cast_bytes = 2e6;
+    EXPECT_EQ(memory_of(inputs).bytes() - without, stage == 0 ? 2e6 : 0) << stage;
+  }
+}
+
 MemoryInputs of_a_large_model() {
   return {.trained_elements = 1'000'000'000,
           .block_elements = 10'000'000,
@@ -96,6 +107,15 @@ TEST(Memory, then_recompute_then_a_stage_of_zero) {
   EXPECT_EQ(smallest_change(of_a_large_model(), room)->text, "--recompute");
   room.bytes = 13e9;
   EXPECT_EQ(smallest_change(of_a_large_model(), room)->text, "--zero 1 and --recompute");
+}
+
+TEST(Memory, a_recomputed_pass_may_need_no_room_for_copies) {
+  auto inputs = of_a_large_model();  // 16 GB and 32
+  inputs.cast_bytes = 2e9;
+  MemoryRoom room{.bytes = 20e9, .can_recompute = true, .recompute_share = 0.1};
+  EXPECT_EQ(smallest_change(inputs, room)->text, "--recompute");
+  room.recompute_cast_bytes = 2e9;
+  EXPECT_EQ(smallest_change(inputs, room)->text, "--zero 1 and --recompute");
 }
 
 TEST(Memory, what_no_change_makes_fit) {

@@ -129,6 +129,25 @@ TEST(Step, zero_moves_what_its_laws_say) {
   EXPECT_DOUBLE_EQ(moved(3), 3 * 4);
 }
 
+TEST(Step, frozen_weights_that_are_shared_out_are_gathered_in_each_pass) {
+  for (int stage = 0; stage <= 3; ++stage) {
+    auto inputs = four_quarters();
+    inputs.zero_stage = stage;
+    const auto whole = predict_step(inputs);
+    inputs.frozen_bytes = 10.0 * kMebi;
+    const auto shared = predict_step(inputs);
+    const auto passes = static_cast<double>(inputs.passes);
+    const double of_ring = (inputs.ranks - 1.0) / inputs.ranks;
+    EXPECT_DOUBLE_EQ(shared.frozen_bytes, passes * of_ring * inputs.frozen_bytes) << stage;
+    EXPECT_DOUBLE_EQ(shared.sent_bytes, whole.sent_bytes + shared.frozen_bytes) << stage;
+    const double seconds = shared.wire_s - whole.wire_s;
+    EXPECT_GT(seconds, 0) << stage;
+    EXPECT_LE(shared.exposed_s, whole.exposed_s + seconds + 1e-12) << stage;
+    inputs.compute.forward_s = 0;  // behind which nothing hides
+    EXPECT_GT(predict_step(inputs).exposed_s, whole.exposed_s) << stage;
+  }
+}
+
 TEST(Step, groups_of_zero_sum_their_shards_once_in_a_step) {
   auto inputs = four_quarters();
   inputs.ranks = 8;

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "tests/trainer/engine/thread_ranks.h"
 #include "tests/trainer/qwen/conversations.h"
@@ -19,6 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kFreeBytes = 1e12;
+// Without scratch the formula is within a twentieth. Kernels of other CPUs take more or less of it
+// from the same allocator: oneDNN's for products of half precision, attention's for each thread.
+constexpr double kShareMost = 0.15;
 
 struct Case {
   const char* name;
@@ -89,9 +93,9 @@ void expect_near(QwenVggtWorkload& workload, const Case& wanted) {
                             .casts_weights = wanted.precision != Precision::fp32});
   const double share = *forecast.activation_bytes / probe->activation_bytes;
   ::testing::Test::RecordProperty(wanted.name, std::to_string(share));
-  EXPECT_NEAR(share, 1, 0.15) << wanted.name << ": " << *forecast.activation_bytes / 1e6
-                              << " MB by the formula, " << probe->activation_bytes / 1e6
-                              << " MB counted";
+  EXPECT_NEAR(share, 1, kShareMost)
+      << wanted.name << ": " << *forecast.activation_bytes / 1e6 << " MB by the formula, "
+      << probe->activation_bytes / 1e6 << " MB counted";
 }
 
 const Flags kPictures{{"--seq-len", "512"},
@@ -160,11 +164,15 @@ TEST(QwenMemory, of_3b_is_known_without_running_it) {
   EXPECT_LT(gigabytes(preset, recomputed), whole / 4);
   EXPECT_LT(gigabytes(preset, rule, {{"--max-history-images", "4"}, {"--seq-len", "5880"}}),
             0.8 * whole);
+  // Text in place of the pictures takes less than they did.
+  EXPECT_LT(gigabytes(preset, rule, {{"--max-history-images", "4"}}), whole);
   // 15 of 16 parts of 1.8 GB, but for two layers; and it does not look beside another pass.
   const double less = whole - gigabytes(preset, rule, {{"--vggt-shard", "true"}});
   EXPECT_GT(less, 1.6);
   EXPECT_LT(less, 4);
 }
+
+constexpr const char* kFewerPictures = "--max-history-images 4 and --seq-len 5880";
 
 std::vector<std::string> remedies(const TrainPlan& plan, int ranks) {
   QwenVggtWorkload workload(qwen_vggt_presets()[1]);
@@ -190,16 +198,75 @@ TEST(QwenMemory, of_3b_can_be_less_by_these_flags) {
   plan.micro_batch = 8;
   plan.accumulation = 1;
   plan.zero.stage = 3;
-  EXPECT_EQ(remedies(plan, 16),
-            (std::vector<std::string>{"--accumulation 8", "--recompute", "--max-history-images 4",
-                                      "--vggt-shard"}));
+  EXPECT_EQ(remedies(plan, 16), (std::vector<std::string>{"--accumulation 8", "--recompute",
+                                                          kFewerPictures, "--vggt-shard"}));
   plan.micro_batch = 1;
   plan.accumulation = 8;
   plan.recompute = true;
-  EXPECT_EQ(remedies(plan, 16),
-            (std::vector<std::string>{"--max-history-images 4", "--vggt-shard"}));
+  EXPECT_EQ(remedies(plan, 16), (std::vector<std::string>{kFewerPictures, "--vggt-shard"}));
   plan.zero.stage = 0;
-  EXPECT_EQ(remedies(plan, 1), (std::vector<std::string>{"--max-history-images 4"}));
+  EXPECT_EQ(remedies(plan, 1), (std::vector<std::string>{kFewerPictures}));
+}
+
+/// Of a rank of 16, with such flags of the workload's own.
+MemoryInputs forecast_memory(const TrainPlan& plan, const Flags& flags = {}) {
+  QwenVggtWorkload workload(qwen_vggt_presets()[1]);
+  FlagReader reader(flags);
+  workload.configure(reader);
+  auto inputs = forecast_inputs({.ranks = 16, .gpu_bytes = 80e9}, plan, workload);
+  inputs.memory.gradients = std::move(inputs.gradients);
+  return inputs.memory;
+}
+
+double forecast_bytes(const TrainPlan& plan, const Flags& flags = {}) {
+  return memory_of(forecast_memory(plan, flags)).bytes();
+}
+
+TEST(QwenMemory, of_a_remedy_is_what_its_flags_take) {
+  TrainPlan plan;
+  plan.model_name = "qwen2.5-vl-3b";
+  plan.accumulation = 8;
+  plan.gpu_precision = Precision::bf16;
+  for (const int stage : {0, 3}) {
+    plan.zero.stage = stage;
+    QwenVggtWorkload workload(qwen_vggt_presets()[1]);
+    const Flags none;
+    FlagReader reader(none);
+    workload.configure(reader);
+    const auto shortage = shortage_of(
+        {.request = {.ranks = 16, .gpu_bytes = 80e9}, .plan = plan, .workload = workload});
+    auto recomputed = plan;
+    recomputed.recompute = true;
+    const std::map<std::string, double> wanted{
+        {"--recompute", forecast_bytes(recomputed)},
+        {kFewerPictures,
+         forecast_bytes(plan, {{"--max-history-images", "4"}, {"--seq-len", "5880"}})},
+        {"--vggt-shard", forecast_bytes(plan, {{"--vggt-shard", "true"}})}};
+    EXPECT_NEAR(shortage->bytes / forecast_bytes(plan), 1, 1e-9);
+    std::map<std::string, double> said;
+    for (const auto& remedy : shortage->remedies) said[remedy.flag] = remedy.bytes;
+    for (const auto& [flag, bytes] : wanted) {
+      ASSERT_TRUE(said.contains(flag)) << flag;
+      EXPECT_NEAR(said.at(flag) / bytes, 1, 1e-9) << flag;
+    }
+  }
+}
+
+/// As `trainer plan` shows it beside a plan of another stage.
+TEST(QwenMemory, of_each_stage_of_zero_is_that_of_a_plan_of_it) {
+  TrainPlan plan;
+  plan.model_name = "qwen2.5-vl-3b";
+  plan.accumulation = 8;
+  plan.gpu_precision = Precision::bf16;
+  for (const int from : {0, 3}) {
+    plan.zero.stage = from;
+    auto memory = forecast_memory(plan);
+    for (int stage = 0; stage <= 3; ++stage) {
+      auto other = plan;
+      memory.zero_stage = other.zero.stage = stage;
+      EXPECT_NEAR(memory_of(memory).bytes() / forecast_bytes(other), 1, 1e-9) << from << stage;
+    }
+  }
 }
 
 /// A part of each layer, two whole ones, and what is no layer.

@@ -66,6 +66,29 @@ class Qwen(LaunchedTraining):
         self.train("alone", "--vggt", "off")
         self.assertNotEqual(self.losses("alone"), self.losses("kept"))
 
+    def test_vggt_looks_a_pass_ahead_and_changes_no_bit(self):
+        held_out = self.folder / "held-out"
+        held_out.write_text(json.dumps({"count": 16, "first": 100_000}))
+        self.scenes(text_percent=50)
+        flags = ("--batch-size", "6", "--accumulation", "3", "--eval-data", held_out, "--eval-every", "1", "--save-every", "2", "--keep", "0")
+        self.train("ahead", *flags, TJ_PASSES=self.folder / "ahead.txt")
+        self.train("alone", *flags, TJ_PASSES=self.folder / "alone.txt", TJ_WITHOUT_AHEAD="1")
+        self.assertEqual(self.metrics_of_all("ahead"), self.metrics_of_all("alone"))
+        asked = [line.split() for line in (self.folder / "ahead.txt").read_text().splitlines()]
+        self.assertIn("evaluation", {what for what, _ in asked})
+        steps = [event for event in asked if event[0] != "evaluation"]
+        self.assertEqual([what for what, _ in steps], ["ahead", "pass", "ahead", "pass", "pass"] * STEPS)
+        for begin in range(0, len(steps), 5):
+            second, _, third, passed_second, passed_third = (batch for _, batch in steps[begin:begin + 5])
+            self.assertEqual((second, third), (passed_second, passed_third))
+        shutil.copytree(self.folder / "alone" / "step-000002", self.folder / "resumed" / "step-000002")
+        self.train("resumed", *flags, "--resume")
+        self.assertEqual(self.losses("resumed"), {step: loss for step, loss in self.losses("alone").items() if step > 2})
+
+    def metrics_of_all(self, out):
+        """Losses of steps and of evaluations."""
+        return [(line.get("loss"), line.get("eval_loss")) for line in self.metrics(out) if "loss" in line or "eval_loss" in line]
+
     def test_a_vggt_that_is_shared_out_gives_the_same_bits(self):
         for share, ranks, stage in ((0, 2, 0), (50, 4, 3), (100, 2, 2)):
             self.scenes(text_percent=share)
@@ -80,7 +103,8 @@ class Qwen(LaunchedTraining):
         _, err = self.finish(self.spawn(list(map(str, command)), environment_of_a_program("TMPDIR")), 70)
         self.assertRegex(err.splitlines()[-1], r"out of memory with --accumulation 128 \(1 samples in a pass\); needs about \d+ GB, and has "
                                                r"2\.1 GB of addresses, by the limit of this process \(ulimit -v\); with --recompute \d+ GB, "
-                                               r"with --max-history-images 4 \d+ GB; none of them is enough by itself: .*can't allocate memory")
+                                               r"with --max-history-images 4 and --seq-len 5880 \(as much text\) \d+ GB; "
+                                               r"none of them is enough by itself: .*can't allocate memory")
 
     def test_a_resumed_run_has_the_bits_of_one_that_went_through(self):
         self.scenes(text_percent=50)
@@ -102,7 +126,7 @@ class Qwen(LaunchedTraining):
         until(120, "a checkpoint", lambda: (self.folder / "killed" / "step-000002").exists())
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=60)
-        self.train("killed", *flags, "--resume", "--zero", "3", ranks=2)
+        self.train("killed", *flags, "--resume", "--zero", "3", "--vggt-shard", ranks=2)
         whole, killed = self.losses("whole"), self.losses("killed")
         self.assertEqual(killed, {step: loss for step, loss in whole.items() if step in killed})
         self.assertIn(steps, killed)

@@ -191,26 +191,43 @@ double vggt_bytes(const VggtConfig& vggt, const Counts& counts, const PassRule& 
   return tokens * of_token;
 }
 
-std::vector<MemoryPart> held_bytes(const VggtConfig& vggt, const Counts& counts,
-                                   const PassRule& rule, const VggtRoom& room) {
-  double all = 0, layers = 0, largest = 0, layer = 0;
+bool is_shared_out(const PassRule& rule, const VggtRoom& room) {
+  return room.is_shared_out && rule.ranks > 1;
+}
+
+struct VggtElements {
+  double all = 0, layers = 0, largest = 0;  // the last: of one layer
+  double walked = 0;  // of the layers that compute: the last of each kind does not
+};
+
+VggtElements elements_of(const VggtConfig& vggt) {
+  VggtElements elements;
   const auto tensors = vggt_tensors(vggt);
-  for (const auto& spec : tensors.specs) all += real(element_count(spec));
+  for (const auto& spec : tensors.specs) elements.all += real(element_count(spec));
   const auto add_layers = [&](const std::vector<std::size_t>& firsts, std::size_t count) {
+    double layer = 0;
     for (const auto first : firsts) {
       layer = 0;
       for (auto at = first; at < first + count; ++at)
         layer += real(element_count(tensors.specs[at]));
-      layers += layer;
-      largest = std::max(largest, layer);
+      elements.layers += layer;
+      elements.largest = std::max(elements.largest, layer);
     }
+    return layer;
   };
   add_layers(tensors.dino_layers, kTensorsOfDinoLayer);
-  add_layers(tensors.frame_layers, kTensorsOfVggtLayer);
-  add_layers(tensors.global_layers, kTensorsOfVggtLayer);
-  const bool is_shared_out = room.is_shared_out && rule.ranks > 1;
-  const double held = is_shared_out ? all - layers + layers / rule.ranks + 2 * largest : all;
-  const double frame = counts.patches_of_frame * real(vggt.width) * kFloat;
+  const double last_in_frame = add_layers(tensors.frame_layers, kTensorsOfVggtLayer);
+  const double last_over_all = add_layers(tensors.global_layers, kTensorsOfVggtLayer);
+  elements.walked = elements.layers - last_in_frame - last_over_all;
+  return elements;
+}
+
+std::vector<MemoryPart> held_bytes(const VggtElements& elements, double width, const Counts& counts,
+                                   const PassRule& rule, const VggtRoom& room) {
+  const auto& [all, layers, largest, walked] = elements;
+  const double held =
+      is_shared_out(rule, room) ? all - layers + layers / rule.ranks + 2 * largest : all;
+  const double frame = counts.patches_of_frame * width * kFloat;
   const double seen =
       room.frames_max > 0 ? real(room.frames_max) * frame : real(room.cache_bytes_max);
   return {{.name = "frozen VGGT", .bytes = held * value_bytes(rule)},
@@ -235,26 +252,15 @@ PassMemory qwen_vggt_memory(const QwenVggtConfig& config, const ConversationSize
                     .formula = formula_text(size, rule)};
   if (!config.coupling) return memory;
   const auto& vggt = config.coupling->vggt;
-  memory.held = held_bytes(vggt, counts, rule, room);
+  const auto elements = elements_of(vggt);
+  memory.held = held_bytes(elements, real(vggt.width), counts, rule, room);
+  if (is_shared_out(rule, room)) memory.gathered_bytes = elements.walked * value_bytes(rule);
   // VGGT looks before anything else is computed; on a GPU beside the pass before.
   const double looking = vggt_bytes(vggt, counts, rule);
-  const bool is_beside = rule.is_gpu && !(room.is_shared_out && rule.ranks > 1);
+  const bool is_beside = rule.is_gpu && !is_shared_out(rule, room);
   auto& bytes = *memory.activation_bytes;
   bytes = is_beside ? bytes + looking : std::max(bytes, looking);
   return memory;
-}
-
-ConversationSize with_fewer_pictures(ConversationSize size, std::int64_t fewer,
-                                     const QwenConfig& config) {
-  constexpr std::int64_t kTokensAround = 2;  // a picture
-  if (size.pictures == 0) return size;
-  const auto patches = size.patches / size.pictures;
-  const auto side = config.vision.merge_side;
-  fewer = std::min(fewer, size.pictures);
-  size.pictures -= fewer;
-  size.patches -= fewer * patches;
-  size.tokens -= fewer * (patches / (side * side) + kTokensAround);
-  return size;
 }
 
 }  // namespace tj::trainer

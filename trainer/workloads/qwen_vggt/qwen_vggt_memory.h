@@ -20,8 +20,4 @@ struct VggtRoom {
 PassMemory qwen_vggt_memory(const QwenVggtConfig& config, const ConversationSize& size,
                             const PassRule& rule, const VggtRoom& room);
 
-/// `size` with so many pictures fewer, and the same text.
-ConversationSize with_fewer_pictures(ConversationSize size, std::int64_t fewer,
-                                     const QwenConfig& config);
-
 }  // namespace tj::trainer

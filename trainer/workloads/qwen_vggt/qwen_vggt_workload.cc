@@ -247,11 +247,18 @@ std::vector<PassRemedy> QwenVggtWorkload::pass_remedies(const PassRule& rule) co
   const auto size = largest_conversation(conversation_shape(), options_);
   const auto history = options_.history_pictures_max / 2;
   const auto fewer = size.pictures - (history + 1);
-  if (fewer > 0)
+  if (fewer > 0) {
+    // Else text would fill the place of the pictures.
+    auto options = options_;
+    options.history_pictures_max = history;
+    options.tokens_max -= fewer * (size.tokens - size.learned) / size.pictures;
     remedies.push_back(
-        {.flag = "--max-history-images " + std::to_string(history),
-         .memory = qwen_vggt_memory(config_, with_fewer_pictures(size, fewer, config_.qwen), rule,
-                                    vggt_room_)});
+        {.flag = "--max-history-images " + std::to_string(history) + " and --seq-len " +
+                 std::to_string(options.tokens_max),
+         .note = "as much text",
+         .memory = qwen_vggt_memory(config_, largest_conversation(conversation_shape(), options),
+                                    rule, vggt_room_)});
+  }
   if (config_.coupling && rule.ranks > 1 && !vggt_room_.is_shared_out) {
     auto shared_out = vggt_room_;
     shared_out.is_shared_out = true;

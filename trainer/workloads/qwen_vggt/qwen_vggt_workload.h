@@ -19,7 +19,7 @@ using ConversationOpener = std::function<OpenedConversations(
     const DataPaths& data, const std::vector<std::string>& training_paths,
     const ConversationShape& shape, const ConversationOptions& options)>;
 
-class QwenVggtWorkload final : public Workload {
+class QwenVggtWorkload : public Workload {
  public:
   explicit QwenVggtWorkload(const Preset& preset, ConversationOpener opener = open_conversations);
 
