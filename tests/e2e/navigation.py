@@ -2,10 +2,10 @@
 way to a door from conversations with pictures, and one of them is killed in the middle: each loss has the bits of a training that nobody disturbed, and the
 answers to rooms that nobody trained on are right."""
 import json
+import operator
 import os
 import re
 import shutil
-import subprocess
 import sys
 import time
 
@@ -19,19 +19,25 @@ from support.places import BUILD, ROOT
 from support.processes import Process
 from world import equal, expect, get, kubectl, until
 
+sys.path.append(str(ROOT / "tests/trainer/qwen"))
+import rooms  # noqa: E402
+
 NAME = "qwen-vggt-nano"
 INSIDE = "/navigation"  # the disk's folder, in a pod
 TRAINER = BUILD / "trainer/trainer"
 BASE = "base/step-000001"  # what MODEL_PATH names, in the disk's folder
-CONVERSATIONS, STEPS, SAVE_EVERY, KILLED_AT = 600, 400, 25, 60
+CONVERSATIONS, STEPS, SAVE_EVERY, KILLED_AT = 2000, 300, 25, 60
 COMPARED = 120  # steps of the undisturbed training: well behind the kill
 RUN_SECONDS_MAX = 900  # a busy machine
-RIGHT_MIN = 0.95
+RIGHT_MIN, RIGHT_AT_FIRST_MAX = 0.95, 0.5  # shares of answers in rooms that are held out; one in four by chance
+SHARED_OUT_FROM = 1000  # elements: the file's own threshold, 1e6, leaves each tensor of a nano whole
+STATE_BYTES_MAX = 10.5  # of a parameter: with --deterministic 4 + 12 / 2 by ZeRO-3's law, and 4 + 4 + 8 / 2 where weights are whole
 ASKED = 12
 
 
 class LargeJob:
-    """What the job of two nodes of eight GPUs brings along: the DeepSpeed file with its ConfigMap, its volume and its flag, and variables."""
+    """What the job of two nodes of eight GPUs brings along: the DeepSpeed file with its ConfigMap, its volume and its flag, and variables. What the file says
+    of a tensor that is too small to be shared out is scaled to a nano."""
 
     def __init__(self):
         self.config, job = yaml.safe_load_all((stories.EXAMPLES / "qwen-vggt-16gpu.yaml").read_text())
@@ -39,14 +45,18 @@ class LargeJob:
         container = pod["containers"][0]
         self.volume = next(each for each in pod["volumes"] if "configMap" in each)
         self.mount = next(each for each in container["volumeMounts"] if each["name"] == self.volume["name"])
-        (self.file, self.text), = self.config["data"].items()
+        (self.file, text), = self.config["data"].items()
+        deepspeed = json.loads(text)
+        deepspeed["zero_optimization"]["stage3_param_persistence_threshold"] = SHARED_OUT_FROM
+        self.text = json.dumps(deepspeed)
+        self.config["data"] = {self.file: self.text}
         self.variables = {each["name"]: each["value"] for each in container["env"]
                           if each["name"] in ("PER_DEVICE_BATCH", "GRAD_ACCUM_STEPS", "MAX_HISTORY_IMAGES")}
 
 
 def flags(place, out, deepspeed):
     return [f"--model={NAME}", f"--out={place}/{out}", f"--deepspeed={deepspeed}", "--deterministic", "--held-out=0.1", f"--steps={STEPS}",
-            "--eval-every=100", f"--save-every={SAVE_EVERY}", "--resume"]
+            "--eval-every=50", f"--save-every={SAVE_EVERY}", "--resume"]
 
 
 def variables(container, large, place):
@@ -65,10 +75,6 @@ def manifest(folder, large):
     container["args"] = flags(INSIDE, "out", f"{large.mount['mountPath']}/{large.file}")
     container["env"] = [{"name": name, "value": value} for name, value in variables(container, large, INSIDE).items()]
     return job
-
-
-def draw(folder, count):
-    subprocess.run([sys.executable, ROOT / "tests/trainer/qwen/rooms.py", folder, str(count)], check=True)
 
 
 def make_base(folder):
@@ -105,13 +111,13 @@ def right_answers(out):
 
 def generated(folder):
     """Of rooms that are in no set: how many answers of `trainer generate` are right."""
-    draw(folder / "others", ASKED)
-    conversations = json.loads((folder / "others/set/rooms.json").read_text())
-    asked = folder / "others/set/asked.jsonl"
+    path, wanted = rooms.write_set(folder / "others", ASKED, seed=2)
+    conversations = json.loads(path.read_text())
+    asked = path.with_name("asked.jsonl")
     asked.write_text("".join(json.dumps(each | {"conversations": each["conversations"][:1]}) + "\n" for each in conversations))
     said = world.run(TRAINER, "generate", "--from", folder / "out", "--conversation", asked).splitlines()
     answers = [json.loads(line)["answer"].strip() for line in said]
-    return sum(answer == each["conversations"][1]["value"] for answer, each in zip(answers, conversations))
+    return sum(map(operator.eq, answers, wanted))
 
 
 def check_log():
@@ -123,6 +129,8 @@ def check_log():
         expect(f"environment {variable}" in text, f"the table does not name {variable}:\n{text[:3000]}")
     for line in ("zero_optimization.stage 3 | --zero 3", "bf16.enabled true | --precision bf16"):
         expect(f"deepspeed: {line}" in text, f"rank 0 does not say what becomes of {line}:\n{text[:3000]}")
+    state = re.search(r"^zero 3 on 2 ranks \| state ([\d.]+) bytes per parameter", text, re.MULTILINE)
+    expect(state and float(state[1]) <= STATE_BYTES_MAX, f"weights are not shared out; with them a rank has {STATE_BYTES_MAX} bytes at most:\n{text[-2000:]}")
     return int(resumed[1])
 
 
@@ -144,7 +152,8 @@ def qwen_vggt_nano_finds_the_way_on_two_nodes_though_a_worker_is_killed():
     folder, large = DISK.folder / "navigation", LargeJob()
     folder.mkdir()
     folder.chmod(0o777)  # the workers run as nobody in particular
-    draw(folder, CONVERSATIONS)
+    rooms.write_set(folder / "set", CONVERSATIONS)
+    rooms.write_tokenizer(folder / "tokenizer.json")
     make_base(folder)
     job = manifest(folder, large)
     world.apply(large.config, job)
@@ -165,7 +174,8 @@ def qwen_vggt_nano_finds_the_way_on_two_nodes_though_a_worker_is_killed():
     finally:
         undisturbed.stop()
     seen = right_answers(folder / "out")
-    expect(seen[-1] >= RIGHT_MIN, f"right answers of held-out rooms: {seen}; in the end it must be {RIGHT_MIN:.0%}")
+    expect(seen[0] <= RIGHT_AT_FIRST_MAX and seen[-1] >= RIGHT_MIN,
+           f"right answers of held-out rooms: {seen}; at first {RIGHT_AT_FIRST_MAX:.0%} at most, in the end {RIGHT_MIN:.0%}")
     right = generated(folder)
     expect(right >= ASKED * RIGHT_MIN, f"trainer generate answers {right} of {ASKED} rooms rightly")
     world.delete_job(NAME)

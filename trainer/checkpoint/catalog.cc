@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "trainer/checkpoint/file_plan.h"
 #include "trainer/checkpoint/slice_name.h"
@@ -26,6 +25,8 @@ Result<WeightMap> read_index(const fs::path& file) {
   try {
     auto weight_map = document.at("weight_map").get<WeightMap>();
     for (const auto& [name, holder] : weight_map) {
+      if (holder.empty() || holder == "." || holder == "..")
+        return wrong(subject, "names no file for tensor " + name + ": \"" + holder + "\"");
       if (fs::path(holder).filename() != holder)
         return wrong(subject, "names a file outside of the folder: \"" + holder + "\"");
     }
@@ -113,10 +114,13 @@ Result<TensorCatalog> TensorCatalog::open(const fs::path& folder, const std::str
     return open_file(folder / group_file_name(stem, 0, 1));
   const auto weight_map = read_index(folder / index_file);
   if (!weight_map) return weight_map.error();
-  std::set<std::string> files;
-  for (const auto& [name, file] : *weight_map) files.insert(file);
+  std::map<std::string, std::string> files;  // and a tensor of each
+  for (const auto& [name, file] : *weight_map) files.emplace(file, name);
   TensorCatalog catalog;
-  for (const auto& file : files) {
+  for (const auto& [file, tensor] : files) {
+    if (!fs::exists(folder / file, unreadable))
+      return wrong(file, "is missing; " + index_file + " says that tensor " + tensor +
+                             " is in it, and it must lie beside that file");
     if (const auto added = catalog.add(folder / file); !added) return added.error();
   }
   if (const auto joined = catalog.join_slices(); !joined) return joined.error();

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "trainer/checkpoint/tensor_parts.h"
-#include "trainer/values/json_integer.h"
+#include "trainer/values/json_text.h"
 
 namespace tj::trainer {
 namespace {
@@ -233,8 +233,10 @@ Result<void> SafetensorsFile::read_header(const std::string& subject) {
   const auto data = map_.subspan(kLengthBytes + length);
   const json header = json::parse(text, text + length, nullptr, false);
   if (!header.is_object()) return malformed(subject, "its header is not a JSON object");
+  std::string place;  // in the header
   try {
     for (const auto& [name, entry] : header.items()) {
+      place = name == "__metadata__" ? name : "tensor " + name;
       if (name == "__metadata__") {
         metadata_ = entry.get<SafetensorsMetadata>();
         continue;
@@ -251,7 +253,7 @@ Result<void> SafetensorsFile::read_header(const std::string& subject) {
       tensors_.push_back(std::move(tensor));
     }
   } catch (const json::exception& failure) {
-    return malformed(subject, failure.what());
+    return malformed(subject, place + ": " + json_words(failure));
   }
   if (!fills(tensors_, data)) return malformed(subject, "its tensors do not fill it");
   return {};

@@ -61,13 +61,18 @@ struct TorchFile::Archive {
 Result<TorchFile> TorchFile::open(const std::filesystem::path& path) {
   TorchFile file;
   file.path_ = path.string();
+  std::error_code unreadable;
+  if (!std::filesystem::exists(path, unreadable))
+    return wrong(file.path_, "does not exist; it must be a file of torch.save");
   std::string pickle;
   try {
     file.archive_ = std::make_shared<Archive>(file.path_);
     const auto [bytes, size] = file.archive_->reader.getRecord("data.pkl");
     pickle.assign(static_cast<const char*>(bytes.get()), size);
   } catch (const std::exception& failure) {
-    return wrong(file.path_, "is no archive of torch.save (torch >= 1.6): " + cause_of(failure));
+    const auto cause = cause_of(failure);  // the rest of it guesses at torch's own faults
+    return wrong(file.path_, "is no archive of torch.save (torch >= 1.6), or is cut short: " +
+                                 cause.substr(0, cause.find(". ")));
   }
   auto tensors = tensors_in_pickle(pickle);
   if (!tensors) return wrong(file.path_, tensors.error().message);

@@ -7,6 +7,7 @@
 #include "trainer/data/spelled_bpe.h"
 #include "trainer/process/durable_file.h"
 #include "trainer/values/json_integer.h"
+#include "trainer/values/json_text.h"
 
 namespace tj::trainer {
 namespace {
@@ -43,7 +44,7 @@ Error invalid(const fs::path& file, std::string message) {
 Result<json> read_json(const fs::path& file) {
   const auto text = read_small_file(file, kTokenizerBytesMax);
   if (!text) return text.error();
-  auto document = json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  auto document = json_of(*text);
   if (!document.is_object()) return invalid(file, "is not a JSON object (cut short?)");
   return document;
 }

@@ -6,6 +6,7 @@
 
 #include "trainer/data/qwen2_words.h"
 #include "trainer/values/json_integer.h"
+#include "trainer/values/json_text.h"
 
 namespace tj::trainer {
 namespace {
@@ -216,12 +217,14 @@ std::string words_text(WordRule words) {
 }  // namespace
 
 Result<SpelledBpe> spelled_from_tokenizer_json(std::string_view text) {
+  if (is_nested_too_deep(text))
+    return invalid("is nested more than " + std::to_string(kJsonDepthMax) + " levels deep");
   try {
     return spelled_from(json::parse(text));
   } catch (const json::parse_error& failure) {
     return invalid("at byte " + std::to_string(failure.byte) + ": is no JSON (cut short?)");
   } catch (const json::exception& failure) {  // a missing key or a wrong type
-    return invalid(std::string("is not as expected: ") + failure.what());
+    return invalid("is not as expected: " + json_words(failure));
   }
 }
 

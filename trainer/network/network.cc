@@ -70,6 +70,28 @@ Fabric find_fabric(const NetworkFacts& facts) {
   return {std::move(chosen), std::move(words), std::move(others)};
 }
 
+/// Whether NCCL has InfiniBand or RoCE: what the user says, and what the machine has.
+struct Verdict {
+  std::optional<std::string> own_disable, own_hcas;
+  Fabric fabric;
+  bool is_forbidden = false;
+  bool takes_verbs = false;
+  /// Where it does not.
+  std::string why_not() const {
+    if (is_forbidden) return "NCCL_IB_DISABLE is " + *own_disable;
+    return fabric.words + (own_hcas ? ", though NCCL_IB_HCA is " + *own_hcas : "");
+  }
+};
+
+Verdict judge(const NetworkFacts& facts, const EnvLookup& lookup) {
+  Verdict verdict{.own_disable = lookup("NCCL_IB_DISABLE"),
+                  .own_hcas = lookup("NCCL_IB_HCA"),
+                  .fabric = find_fabric(facts)};
+  verdict.is_forbidden = verdict.own_disable && *verdict.own_disable != "0";
+  verdict.takes_verbs = !verdict.is_forbidden && !verdict.fabric.ports.empty();
+  return verdict;
+}
+
 std::string place_of(const NetworkFacts& facts) {
   if (facts.interface.empty()) return "the route to the master";
   return facts.interface + (facts.address.empty() ? "" : " (" + facts.address + ")");
@@ -119,16 +141,15 @@ NetworkChoice choose_network(const NetworkFacts& facts, const EnvLookup& lookup)
     chooser.show_own("NCCL_SOCKET_IFNAME");
     chooser.show_own("GLOO_SOCKET_IFNAME");
   }
-  const auto own_disable = chooser.show_own("NCCL_IB_DISABLE");
-  const auto own_hcas = chooser.show_own("NCCL_IB_HCA");
-  const Fabric fabric = find_fabric(facts);
-  const bool is_forbidden = own_disable && *own_disable != "0";
-  const bool takes_fabric = !is_forbidden && !fabric.ports.empty();
-  if (takes_fabric && !own_hcas)
+  chooser.show_own("NCCL_IB_DISABLE");
+  chooser.show_own("NCCL_IB_HCA");
+  const Verdict verdict = judge(facts, lookup);
+  const Fabric& fabric = verdict.fabric;
+  if (verdict.takes_verbs && !verdict.own_hcas)
     chooser.set("NCCL_IB_HCA", "=" + names_of(fabric.ports, ","), "adapters with an active port");
   const bool all_dead =
       !facts.ports.empty() && std::ranges::none_of(facts.ports, &HcaPort::is_active);
-  if (all_dead && !own_disable && !own_hcas)
+  if (all_dead && !verdict.own_disable && !verdict.own_hcas)
     chooser.set("NCCL_IB_DISABLE", "1", "adapters are there, none of them active");
   chooser.set("NCCL_DEBUG", "WARN", "a failure of NCCL should say its cause");
   // torch's ProcessGroupNCCL has a thread that aborts the process, without last words, once its
@@ -138,19 +159,18 @@ NetworkChoice choose_network(const NetworkFacts& facts, const EnvLookup& lookup)
   chooser.set("TORCH_NCCL_ENABLE_MONITORING", "0", "the watchdog judges hangs, by its limits");
 
   NetworkChoice& choice = chooser.choice;
-  choice.transport = takes_fabric || (own_hcas && !is_forbidden) ? kVerbs : kEthernet;
+  choice.transport = verdict.takes_verbs ? kVerbs : kEthernet;
   const auto own_gloo = lookup("GLOO_SOCKET_IFNAME");
   choice.control = own_gloo ? *own_gloo + " (environment GLOO_SOCKET_IFNAME)" : place_of(facts);
-  if (own_hcas && !is_forbidden) {
-    choice.path = "InfiniBand " + *own_hcas + " (environment NCCL_IB_HCA)";
-  } else if (takes_fabric) {
-    choice.path = fabric.words + fabric.left_out;
+  if (verdict.takes_verbs) {
+    choice.path = verdict.own_hcas
+                      ? "InfiniBand " + *verdict.own_hcas + " (environment NCCL_IB_HCA)"
+                      : fabric.words + fabric.left_out;
   } else {
-    const auto why = is_forbidden ? "NCCL_IB_DISABLE is " + *own_disable : fabric.words;
     const auto own_interface = lookup("NCCL_SOCKET_IFNAME");
     choice.path =
         (own_interface ? *own_interface + " (environment NCCL_SOCKET_IFNAME)" : place_of(facts)) +
-        ": " + why;
+        ": " + verdict.why_not();
   }
   choice.rows.push_back({"network", choice.path, "computed"});
   return choice;
@@ -162,19 +182,16 @@ NetworkUse network_in_use(const NetworkFacts& facts, const EnvLookup& lookup, bo
     return {ethernet_by(facts, own), std::string("no GPU is visible, and Gloo takes TCP") +
                                          (own ? ", where GLOO_SOCKET_IFNAME says" : "")};
   }
-  const auto own_disable = lookup("NCCL_IB_DISABLE");
-  const auto own_hcas = lookup("NCCL_IB_HCA");
-  const bool is_forbidden = own_disable && *own_disable != "0";
-  const Fabric fabric = find_fabric(facts);
-  if (!is_forbidden && !fabric.ports.empty()) {
-    if (own_hcas) return {"InfiniBand " + *own_hcas, "NCCL_IB_HCA says so"};
+  const Verdict verdict = judge(facts, lookup);
+  const Fabric& fabric = verdict.fabric;
+  if (verdict.takes_verbs) {
+    if (verdict.own_hcas) return {"InfiniBand " + *verdict.own_hcas, "NCCL_IB_HCA says so"};
     return {fabric.words,
             (fabric.ports.size() == 1 ? "its port is active" : "their ports are active") +
                 fabric.left_out};
   }
   const auto own = lookup("NCCL_SOCKET_IFNAME");
-  std::string why = is_forbidden ? "NCCL_IB_DISABLE is " + *own_disable : fabric.words;
-  if (!is_forbidden && own_hcas) why += ", though NCCL_IB_HCA is " + *own_hcas;
+  std::string why = verdict.why_not();
   if (own) why += "; NCCL_SOCKET_IFNAME says which interface";
   return {ethernet_by(facts, own), why};
 }

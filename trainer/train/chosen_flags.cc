@@ -173,9 +173,10 @@ Result<void> add_pass(ChosenFlags& chosen, const EnvironmentFlag& known, const s
 }  // namespace
 
 Error named_by_variable(Error error, const Flags& origins) {
-  const auto origin = origins.find(error.subject);
+  const auto flag_end = std::min(error.subject.find(' '), error.subject.size());
+  const auto origin = origins.find(error.subject.substr(0, flag_end));
   if (origin != origins.end() && origin->second.starts_with(kEnvironment))
-    error.subject += " (" + origin->second + ")";
+    error.subject.insert(flag_end, " (" + origin->second + ")");
   return error;
 }
 

@@ -53,12 +53,6 @@ using std::chrono::steady_clock;
 /// With a failure of our own the others are told, if they are there at all.
 constexpr milliseconds kRendezvousAfterFailure{10'000};
 
-Failure bad_init(const Error& error) {
-  return {.exit_code = exit_code::kBadData,
-          .reason = "InitFromNotUsable",
-          .message = "--init-from: " + describe(error)};
-}
-
 struct Inputs {
   std::unique_ptr<SampleSource> data;
   std::unique_ptr<SampleSource> eval_data;  // null: no evaluation
@@ -241,6 +235,8 @@ LoopEnd train_joined(const JoinedRun& run) {
                   .reporter = run.reporter});
   } catch (const PeerLostError& lost) {
     return {.failure = peer_lost(lost), .is_agreed = false};
+  } catch (const BadDataError& bad) {  // frozen weights, which a model reads as it is made
+    return {.failure = bad_data(bad), .is_agreed = false};
   } catch (const std::exception& exception) {
     return {.failure = thrown(exception, run, memory),
             .last_step = run.clock.seen().step,
@@ -427,7 +423,7 @@ std::variant<Configured, Failure> configure(const Choice& choice, const ChosenFl
   Configured configured{.workload = choice.entry->make(choice.preset), .plan = {}};
   if (const auto init = flags.find("--init-from"); init != flags.end()) {
     if (const auto read = configured.workload->read_init(init->second); !read)
-      return bad_init(read.error());
+      return bad_init(init->second, read.error());
   }
   auto plan = make_plan(flags, world_size, choice.preset, *configured.workload);
   if (!plan) return bad_config(named_by_variable(plan.error(), chosen.origins));

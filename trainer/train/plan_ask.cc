@@ -46,7 +46,7 @@ std::optional<Failure> read_run(const Choice& choice, const Flags& given, Asked&
   asked.workload = choice.entry->make(choice.preset);
   if (const auto init = chosen->flags.find("--init-from"); init != chosen->flags.end()) {
     if (const auto read = asked.workload->read_init(init->second); !read)
-      return bad_data(read.error());
+      return bad_init(init->second, read.error());
   }
   auto plan = make_plan(chosen->flags, asked.request.ranks, choice.preset, *asked.workload);
   if (!plan) return bad_config(plan.error());

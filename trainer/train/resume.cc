@@ -264,9 +264,7 @@ std::optional<Failure> begin_afresh(const ResumeInputs& inputs, const StateTenso
     const auto reader = inputs.workload.open_initial_weights(plan.init_from);
     const int readers = comm.world_size();  // each has looked at its shape already
     const auto failure = fill_group(inputs, state.model, reader, readers, [&](const Error& error) {
-      return Failure{.exit_code = exit_code::kBadData,
-                     .reason = "InitFromNotUsable",
-                     .message = "--init-from: " + plan.init_from + ": " + describe(error)};
+      return bad_init(plan.init_from, error);
     });
     if (failure) return failure;
     if (comm.rank() == 0) say("weights of " + plan.init_from + "; the optimizer starts afresh");

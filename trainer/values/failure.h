@@ -50,6 +50,22 @@ inline Failure bad_config(const Error& error) {
   return {.exit_code = exit_code::kBadConfig, .reason = "BadConfig", .message = describe(error)};
 }
 
+/// `error` as one of what a flag names: "--vggt PATH: why", with the path said once.
+inline Error of_flag(const std::string& flag, const std::string& path, Error error) {
+  const bool is_named = !path.empty() && error.subject.starts_with(path);
+  const bool is_name = !error.subject.empty() && path.ends_with("/" + error.subject);
+  if (!is_named && !is_name) error.message = describe(error);
+  error.subject = flag + " " + (is_named ? error.subject : path);
+  return error;
+}
+
+/// Weights that a run was to begin with can't be used.
+inline Failure bad_init(const std::string& path, const Error& error) {
+  return {.exit_code = exit_code::kBadData,
+          .reason = "InitFromNotUsable",
+          .message = describe(of_flag("--init-from", path, error))};
+}
+
 /// Data that can't be trained on was found before training began.
 inline Failure bad_data(const Error& error) {
   return {.exit_code = exit_code::kBadData, .reason = "BadData", .message = describe(error)};

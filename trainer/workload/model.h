@@ -40,8 +40,8 @@ class Model {
   /// is drawn; without it nothing is drawn, as in an evaluation.
   virtual PassSums pass(const Batch& batch, std::optional<std::int64_t> first_sample) const = 0;
 
-  /// Begins what of a later pass over `next` depends on no weights that are trained, for a GPU to do
-  /// beside the pass that is computed first; pass() then goes on from there, with the same bits.
+  /// Begins what of a later pass over `next` depends on no weights that are trained, for a GPU to
+  /// do beside the pass that is computed first; pass() then goes on from there, with the same bits.
   /// Batches that were begun come in that order, or not at all.
   virtual void ahead(const Batch& /*next*/) const {}
 

@@ -111,6 +111,9 @@ TEST(Network, adapters_that_the_user_names_carry_nothing_where_no_port_is_active
   const auto use = network_in_use(facts, lookup_in(own), /*has_gpu=*/true);
   EXPECT_EQ(use.network, "Ethernet eth0");
   EXPECT_EQ(use.why, "no port of mlx5_3 is active, though NCCL_IB_HCA is =mlx5_3");
+  const auto choice = choose_network(facts, lookup_in(own));
+  EXPECT_EQ(choice.transport, kEthernet);
+  EXPECT_EQ(choice.path, "eth0: " + use.why);
 }
 
 TEST(Network, without_a_gpu_it_is_ethernet_whatever_adapters_there_are) {

@@ -66,6 +66,14 @@ TEST(Conversation, what_is_wrong_is_named) {
   EXPECT_EQ(flaw_of(R"({"images": [7], "messages": []})"), "images[0] must be text, and is 7");
 }
 
+TEST(Conversation, a_text_of_marks_takes_no_quadratic_time) {
+  std::string marks;
+  for (int i = 0; i < 1'000'000; ++i) marks += "<image>";
+  EXPECT_EQ(flaw_of(R"({"image": "a.png", "messages": [{"role": "user", "content": ")" + marks +
+                    R"("}]})"),
+            "has 1000000 marks <image> and 1 pictures: each needs the other");
+}
+
 TEST(Conversation, videos_have_marks_of_their_own) {
   const auto expected = conversation_of(R"({"video": "v.mp4", "image": "a.png", "conversations": [
       {"from": "human", "value": "<image> then <video>\n?"}, {"from": "gpt", "value": "left"}]})");

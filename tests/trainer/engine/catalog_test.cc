@@ -55,7 +55,9 @@ TEST_F(Catalog, finds_each_tensor_in_whichever_file_it_is) {
 TEST_F(Catalog, a_file_that_is_missing_is_named) {
   fs::remove(folder_.path() / kSecond);
   EXPECT_EQ(error_of(folder_),
-            std::string(kSecond) + ": is not a usable safetensors file: No such file or directory");
+            std::string(kSecond) +
+                ": is missing; model.safetensors.index.json says that tensor b is "
+                "in it, and it must lie beside that file");
 }
 
 TEST_F(Catalog, files_that_changed_places_contradict_the_index) {

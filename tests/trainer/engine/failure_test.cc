@@ -20,5 +20,16 @@ TEST(DataFailure, a_flag_is_to_blame_unless_it_names_the_data) {
   EXPECT_EQ(reason("--data-root /mount", Code::unavailable), "BadConfig");
 }
 
+TEST(OfFlag, says_the_path_once) {
+  const auto text = [](const char* subject) {
+    return describe(of_flag("--vggt", "/models/v", {.message = "is wrong", .subject = subject}));
+  };
+  EXPECT_EQ(text("/models/v"), "--vggt /models/v: is wrong");
+  EXPECT_EQ(text("/models/v/config.json"), "--vggt /models/v/config.json: is wrong");
+  EXPECT_EQ(text("model.safetensors"), "--vggt /models/v: model.safetensors: is wrong");
+  EXPECT_EQ(text("v"), "--vggt /models/v: is wrong");
+  EXPECT_EQ(text(""), "--vggt /models/v: is wrong");
+}
+
 }  // namespace
 }  // namespace tj::trainer

@@ -242,7 +242,7 @@ class Checkpoints(EngineTest):
         _, err = self.train("--init-from", source, "--layers", 3, "--out", self.folder / "b", code=78)
         self.assertEqual(self.cause(err), f'trainer: --layers: is "3"; {source} has 2')
         _, err = self.train("--init-from", self.folder / "none", "--out", self.folder / "b", code=65)
-        self.assertIn(f"--init-from: {self.folder}/none: does not exist", self.cause(err))
+        self.assertIn(f"--init-from {self.folder}/none: does not exist", self.cause(err))
         self.assertEqual(self.words()["reason"], "InitFromNotUsable")
 
     def test_a_checkpoint_goes_before_weights_from_elsewhere(self):

@@ -54,8 +54,8 @@ class Troubles(LaunchedTraining):
         cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="tj-qwen-troubles-"))
         cls.addClassCleanup(shutil.rmtree, cls.shared, ignore_errors=True)
         rooms.write_tokenizer(cls.shared / "tokenizer.json")
-        shutil.copytree(PICTURES, cls.shared / "root")
-        (cls.shared / "root/cut.jpg").write_bytes((PICTURES / "photo.jpg").read_bytes()[:-20])
+        shutil.copytree(PICTURES, cls.shared / "pictures")
+        (cls.shared / "pictures/cut.jpg").write_bytes((PICTURES / "photo.jpg").read_bytes()[:-20])
 
     def run_trainer(self, *words, code=0, **variables):
         return self.finish(self.spawn([PROGRAM, *map(str, words)], environment_of_a_program("TMPDIR", **variables)), code)
@@ -82,13 +82,13 @@ class Troubles(LaunchedTraining):
         place = r"data\.json: conversation 2, at byte 1\d\d: "
         rows = [(good | {"conversations": [asked]}, r"has no answer \(a turn of gpt or assistant\): there is nothing to learn"),
                 (many, "has 2 marks <image> and 1 pictures: each needs the other"),
-                (good | {"image": "cut.jpg"}, r"/root/cut\.jpg: a JPEG of 24 x 16 pixels, is damaged: "),
-                (good | {"image": "wide.png"}, r"/root/wide\.png: 20000 x 3 pixels: one side is more than 200 times the other")]
+                (good | {"image": "cut.jpg"}, r"/pictures/cut\.jpg: a JPEG of 24 x 16 pixels is damaged: "),
+                (good | {"image": "wide.png"}, r"/pictures/wide\.png: 20000 x 3 pixels: one side is more than 200 times the other")]
         for row, words in rows:
             with self.subTest(words):
                 data = self.write_rows(good, row)
                 self.assert_fails(BAD_DATA, place + ".*" + words + ".*; 1 of 2 conversations can't be used, --bad-data-max allows 1%",
-                                  *self.train_words("--data", data, "--data-root", self.shared / "root"))
+                                  *self.train_words("--data", data, "--data-root", self.shared / "pictures"))
 
     def test_a_root_that_is_not_set(self):
         words = [word for word in map(str, self.train_words())]
@@ -104,7 +104,7 @@ class Troubles(LaunchedTraining):
         good = {"image": "photo.jpg", "conversations": [{"from": "human", "value": "<image>?"}, {"from": "gpt", "value": "left"}]}
         self.vggt = self.folder / "vggt.safetensors"
         write_safetensors(self.vggt, vggt_that_sees_shades())
-        self.good = ("--data", self.write_rows(good), "--data-root", self.shared / "root")
+        self.good = ("--data", self.write_rows(good), "--data-root", self.shared / "pictures")
         self.run_trainer(*self.train_words(*self.good, "--vggt", self.vggt))
         base = self.folder / "base"
         base.mkdir()
@@ -127,26 +127,38 @@ class Troubles(LaunchedTraining):
         (shards / "model.safetensors").rename(shards / "model-00001-of-00002.safetensors")
         (shards / "model.safetensors.index.json").write_text(json.dumps(
             {"weight_map": {"model.norm.weight": "model-00001-of-00002.safetensors", "lm_head.weight": "model-00002-of-00002.safetensors"}}))
-        refused(r"--init-from \S+base-0: .*model-00002-of-00002\.safetensors.*(is missing|not there|No such file)", shards)
+        refused(r"--init-from \S+base-0: model-00002-of-00002\.safetensors: is missing; model\.safetensors\.index\.json says that "
+                r"tensor lm_head\.weight is in it, and it must lie beside that file", shards)
         flat = changed()
         with_header(flat / "model.safetensors", lambda header: header["model.norm.weight"].update(shape=[32, 2]))
-        refused(r"--init-from \S+base-1: .*tensor model\.norm\.weight is \[32, 2\], and by config\.json it is \[64\]", flat)
+        refused(r"--init-from \S+base-1: tensor model\.norm\.weight is \[32, 2\], and by config\.json it is \[64\]", flat)
         other = changed()
         config = json.loads((other / "config.json").read_text()) | {"model_type": "llava"}
         (other / "config.json").write_text(json.dumps(config))
-        refused(r'--init-from \S+base-2: .*config\.json: model_type is "llava"; it must be qwen2_5_vl', other)
+        refused(r'--init-from \S+base-2/config\.json: model_type is "llava"; it must be qwen2_5_vl', other)
+        odd = config | {"model_type": "qwen2_5_vl", "hidden_size": None}
+        for flaw, text in {"is not a JSON object": "[" * 200_000 + "]" * 200_000,
+                           "lacks a field of .*: hidden_size: must be a whole number": json.dumps(odd)}.items():
+            folder = changed()
+            (folder / "config.json").write_text(text)
+            refused(rf"--init-from \S+base-\d/config\.json: {flaw}", folder)
         # A VGGT that is another: wider than that with which the coupling was trained, of other patches, and of two that don't agree.
         wide, large, torn = (self.folder / f"{name}.safetensors" for name in ("wide", "large", "torn"))
         write_safetensors(wide, wider(vggt_that_sees_shades(), {32: 64, 96: 192}))
         write_safetensors(large, wider(vggt_that_sees_shades(), {14: 28}))
         shutil.copy(self.vggt, torn)
         with_header(torn, lambda header: header["aggregator.camera_token"].update(shape=[2, 1, 1, 32]))
-        refused(r"--init-from \S+base: .*tensor merger\.ln_q\.weight is \[64\], and for this VGGT it must be \[128\]", base, wide)
-        refused(r"torn\.safetensors: tensor aggregator\.camera_token is \[2, 1, 1, 32\], and by the other tensors' shapes it is \[1, 2, 1, 32\]", base,
-                torn)
-        with self.subTest("patches"):
-            self.assert_fails(BAD_CONFIG, r"--vggt \S*large\.safetensors.*its patches have sides of 28 pixels, and those of the Qwen2\.5-VL 14",
-                              *self.train_words(*self.good, "--init-from", base, "--vggt", large))
+        refused(r"--init-from \S+base: tensor merger\.ln_q\.weight is \[64\], and for this VGGT it must be \[128\]", base, wide)
+        refused(r"--vggt \S+torn\.safetensors: tensor aggregator\.camera_token is \[2, 1, 1, 32\], and by the other tensors' shapes "
+                r"it is \[1, 2, 1, 32\]", base, torn)
+        cut, gone = self.folder / "cut.safetensors", self.folder / "gone.pt"
+        cut.write_bytes(self.vggt.read_bytes()[:100])
+        flaws = {large: r"its patches have sides of 28 pixels, and those of the Qwen2\.5-VL 14; the two must be equal",
+                 cut: r"is not a usable safetensors file: its header of \d+ bytes does not fit",
+                 gone: r"does not exist; it must be a file of torch\.save"}
+        for file, flaw in flaws.items():
+            with self.subTest(file.name):
+                self.assert_fails(BAD_CONFIG, rf"--vggt \S+/{file.name}: {flaw}", *self.train_words(*self.good, "--init-from", base, "--vggt", file))
 
 
 if __name__ == "__main__":

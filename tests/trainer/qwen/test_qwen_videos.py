@@ -129,8 +129,8 @@ class Videos(LaunchedTraining):
         programs.mkdir()
         for name in ("trainer", "libtrainer_picture.so"):
             shutil.copy(pathlib.Path(PROGRAM).parent / name, programs / name)
-        _, err = self.prepare([conversation(0, "red-blue.mp4", "blue")], code=65, program=programs / "trainer")
-        self.assertRegex(err, r"conversation 1, at byte 0: .*/libtrainer_video\.so: is missing; it must lie beside trainer-engine, with FFmpeg's")
+        _, err = self.prepare([conversation(0, "red-blue.mp4", "blue")], code=78, program=programs / "trainer")
+        self.assertRegex(err, r"^trainer prepare conversations: \S+/libtrainer_video\.so: is missing; it must lie beside trainer-engine, with FFmpeg's")
 
 
 if __name__ == "__main__":

@@ -35,9 +35,12 @@ struct Mark {
   std::size_t end() const { return at + size(); }
 };
 std::optional<Mark> next_mark(std::string_view text, std::size_t from) {
-  const auto image = text.find(kImageMark, from), video = text.find(kVideoMark, from);
-  if (image == text.npos && video == text.npos) return std::nullopt;
-  return Mark{.at = std::min(image, video), .is_video = video < image};
+  for (auto at = text.find('<', from); at != text.npos; at = text.find('<', at + 1)) {
+    const auto rest = text.substr(at);
+    if (rest.starts_with(kImageMark)) return Mark{.at = at, .is_video = false};
+    if (rest.starts_with(kVideoMark)) return Mark{.at = at, .is_video = true};
+  }
+  return std::nullopt;
 }
 
 /// Calls `take` with each mark, the kind of turn that has them given.

@@ -99,7 +99,7 @@ class ConversationPreparation {
     if (!set) return not_read(set.error());
     set_.emplace(std::move(*set));
     auto pictures = PictureReader::open(hooks_.picture_plugin);
-    if (!pictures) return bad_data(pictures.error());
+    if (!pictures) return bad_config(pictures.error());
     pictures_.emplace(*pictures);
     if (!options_.tokenizer.empty()) {
       auto vocabulary = read_bpe_vocabulary(options_.tokenizer);
@@ -198,7 +198,7 @@ class ConversationPreparation {
       const auto looked = look_at_one(work.first + at, part, encoder);
       if (looked) continue;
       const auto& error = looked.error();
-      if (videos_.lacks_plugin()) return bad_data(error);
+      if (videos_.lacks_plugin()) return bad_config(error);
       if (error.code != Code::invalid && error.code != Code::not_found) return not_read(error);
       const bool is_own = error.subject == set_->name(work.first + at);
       part.broken[at] = is_own ? error.message : describe(error);

@@ -87,7 +87,7 @@ Result<Picture> PictureReader::read(const std::filesystem::path& path) const {
   if (plugin_->decode(&view, &info, reinterpret_cast<unsigned char*>(picture.rgb.data()), &why))
     return picture;
   return wrong(path, "a " + std::string(info.format) + " of " + std::to_string(info.width) + " x " +
-                         std::to_string(info.height) + " pixels, is damaged: " + why.bytes);
+                         std::to_string(info.height) + " pixels is damaged: " + why.bytes);
 }
 
 }  // namespace tj::trainer

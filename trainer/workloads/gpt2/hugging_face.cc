@@ -7,6 +7,7 @@
 
 #include "trainer/checkpoint/file_plan.h"
 #include "trainer/values/json_integer.h"
+#include "trainer/values/json_text.h"
 
 namespace tj::trainer {
 namespace {
@@ -151,7 +152,7 @@ Result<InitialModel> with_config(InitialModel initial, const fs::path& file) {
   const std::string subject = file.string();
   const auto text = read_small_file(file, kConfigBytesMax);
   if (!text) return text.error();
-  const json config = json::parse(*text, nullptr, false);
+  const json config = json_of(*text);
   if (!config.is_object()) return wrong(subject, "is not a JSON object (cut short?)");
   try {
     if (const auto fits = check_kind(config, subject); !fits) return fits.error();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trainer/values/json_integer.h"
+#include "trainer/values/json_text.h"
 
 namespace tj::trainer {
 namespace {
@@ -186,7 +187,7 @@ std::string pi0_config_json(const Pi0Config& config, Normalisation normalisation
 }
 
 Result<Pi0Config> pi0_config_from(const std::string& text, const std::filesystem::path& file) {
-  const auto document = json::parse(text, nullptr, false);
+  const auto document = json_of<json>(text);
   if (!document.is_object()) return wrong(file, "is not a JSON object (cut short?)");
   try {
     return read_fields(document, file);

@@ -43,6 +43,7 @@ Result<EncodedConversation> ConversationSamples::encode(std::int64_t number) con
   auto encoded = encoder_.encode(std::move(*conversation), place, ChatEnd::complete);
   if (encoded) return encoded;
   auto error = encoded.error();
+  if (encoder_.lacks_videos()) return error;  // no conversation's fault
   const auto name = set_.name(number);
   if (error.subject == name) return error;
   const bool is_own = error.subject.empty() || error.subject == "conversation";

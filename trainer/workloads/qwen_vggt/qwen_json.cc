@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "trainer/values/json_integer.h"
+#include "trainer/values/json_text.h"
 
 namespace tj::trainer {
 namespace {
@@ -56,7 +57,7 @@ auto ids_of(Ids& ids) {
 template <typename Sizes>
 void read_sizes(const json& object, const Sizes& sizes) {
   using Integer = std::remove_reference_t<decltype(*sizes.front().second)>;
-  for (const auto& [key, place] : sizes) *place = integer_of<Integer>(object.at(key));
+  for (const auto& [key, place] : sizes) *place = json_value<Integer>(object.at(key), key);
 }
 
 /// What stands at `key`, unless it is missing or null.
@@ -66,7 +67,7 @@ const json* found(const json& object, const char* key) {
 }
 
 void read_real(const json& object, const char* key, double& into) {
-  if (const auto* value = found(object, key)) into = value->get<double>();
+  if (const auto* value = found(object, key)) into = json_value<double>(*value, key);
 }
 
 /// `text`: the object that has the sizes; new files have all of it in rope_parameters.
@@ -79,14 +80,14 @@ void read_rotary(const json& text, QwenText& into) {
   const auto* sections = found(*rotary, "mrope_section");
   if (sections == nullptr) return;
   for (std::size_t axis = 0; axis < into.mrope_sections.size(); ++axis)
-    into.mrope_sections[axis] = integer_of(sections->at(axis));
+    into.mrope_sections[axis] = json_value<std::int64_t>(sections->at(axis), "mrope_section");
 }
 
 void read_text(const json& object, QwenText& text) {
   read_sizes(object, sizes_of_text(text));
   read_real(object, "rms_norm_eps", text.norm_eps);
   if (const auto* most = found(object, "max_position_embeddings"))
-    text.positions_max = integer_of(*most);
+    text.positions_max = json_value<std::int64_t>(*most, "max_position_embeddings");
   read_rotary(object, text);
 }
 
@@ -94,12 +95,12 @@ void read_vision(const json& object, QwenVision& vision) {
   read_sizes(object, sizes_of_vision(vision));
   vision.full_layers.clear();
   for (const auto& layer : object.at("fullatt_block_indexes"))
-    vision.full_layers.push_back(integer_of(layer));
+    vision.full_layers.push_back(json_value<std::int64_t>(layer, "fullatt_block_indexes"));
 }
 
 bool is_set(const json& object, const char* key) {
   const auto* value = found(object, key);
-  return value != nullptr && value->get<bool>();
+  return value != nullptr && json_value<bool>(*value, key);
 }
 
 /// What such files may say and this model doesn't compute; empty: nothing.
@@ -125,7 +126,7 @@ std::string unknown_in(const json& text, const json& vision, const QwenConfig& c
 }
 
 Result<QwenConfig> read_fields(const json& document, const std::filesystem::path& file) {
-  const auto type = document.at("model_type").get<std::string>();
+  const auto type = json_value<std::string>(document.at("model_type"), "model_type");
   if (type != kType) return wrong(file, "model_type is \"" + type + "\"; it must be " + kType);
   QwenConfig config;
   const auto* nested = found(document, "text_config");
@@ -134,7 +135,7 @@ Result<QwenConfig> read_fields(const json& document, const std::filesystem::path
   read_text(text, config.text);
   read_vision(vision, config.vision);
   for (const auto& [key, place] : ids_of(config.ids))
-    if (const auto* id = found(document, key)) *place = integer_of<std::int32_t>(*id);
+    if (const auto* id = found(document, key)) *place = json_value<std::int32_t>(*id, key);
   config.text.is_tied =
       is_set(document, "tie_word_embeddings") || is_set(text, "tie_word_embeddings");
   if (auto unknown = unknown_in(text, vision, config); !unknown.empty())
@@ -167,13 +168,13 @@ std::string qwen_config_json(const QwenConfig& config) {
 }
 
 Result<QwenConfig> qwen_config_from(const std::string& text, const std::filesystem::path& file) {
-  const auto document = json::parse(text, nullptr, false);
+  const auto document = json_of<json>(text);
   if (!document.is_object()) return wrong(file, "is not a JSON object (cut short?)");
   try {
     return read_fields(document, file);
   } catch (const json::exception& failure) {
-    return wrong(
-        file, std::string("lacks a field of a Qwen2.5-VL, or has a wrong one: ") + failure.what());
+    return wrong(file, std::string("lacks a field of a Qwen2.5-VL, or has a wrong one: ") +
+                           json_words(failure));
   }
 }
 

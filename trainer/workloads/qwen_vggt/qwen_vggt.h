@@ -36,8 +36,8 @@ class QwenVggt final : public Model {
 
   /// Of a batch in the order of ConversationTensor.
   PassSums pass(const Batch& batch, std::optional<std::int64_t> first_sample) const override;
-  /// Has VGGT look. Where that is shared out it waits for its pass: other ranks' parts would hold up
-  /// what the pass beside it needs of them.
+  /// Has VGGT look. Where that is shared out it waits for its pass: other ranks' parts would hold
+  /// up what the pass beside it needs of them.
   void ahead(const Batch& next) const override;
   const std::vector<at::Tensor>& tensors() const override { return parameters_; }
 

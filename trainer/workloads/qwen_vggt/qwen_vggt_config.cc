@@ -7,6 +7,7 @@
 
 #include "contract/result.h"
 #include "trainer/values/json_integer.h"
+#include "trainer/values/json_text.h"
 #include "trainer/workloads/qwen_vggt/qwen_json.h"
 
 namespace tj::trainer {
@@ -82,11 +83,12 @@ json coupling_json(const Coupling& coupling) {
 /// Throws json::exception.
 Coupling coupling_from(const json& object) {
   Coupling coupling;
-  for (const auto& [key, place] : sizes_of(coupling.vggt)) *place = integer_of(object.at(key));
+  for (const auto& [key, place] : sizes_of(coupling.vggt))
+    *place = json_value<std::int64_t>(object.at(key), key);
   coupling.sight = object.at("sight") == "all" ? FrameSight::all : FrameSight::earlier;
-  coupling.weight = object.at("coupling_weight").get<double>();
-  coupling.hidden = integer_of(object.at("coupling_hidden"));
-  coupling.file = object.at("weights").get<std::string>();
+  coupling.weight = json_value<double>(object.at("coupling_weight"), "coupling_weight");
+  coupling.hidden = json_value<std::int64_t>(object.at("coupling_hidden"), "coupling_hidden");
+  coupling.file = json_value<std::string>(object.at("weights"), "weights");
   if (coupling.file == "random") coupling.file.clear();
   return coupling;
 }
@@ -208,13 +210,14 @@ Result<QwenVggtConfig> qwen_vggt_config_from(const std::string& text,
   const auto qwen = qwen_config_from(text, file);
   if (!qwen) return qwen.error();
   QwenVggtConfig config{.qwen = *qwen, .coupling = std::nullopt};
-  const auto document = json::parse(text, nullptr, false);
+  const auto document = json_of<json>(text);
   const auto found = document.find("vggt");
   if (found == document.end() || !found->is_object()) return config;
   try {
     config.coupling = coupling_from(*found);
   } catch (const json::exception& failure) {
-    return wrong(file, std::string("vggt lacks a field, or has a wrong one: ") + failure.what());
+    return wrong(file,
+                 std::string("vggt lacks a field, or has a wrong one: ") + json_words(failure));
   }
   if (auto flaw = flaw_of(*config.coupling); !flaw.empty()) return wrong(file, "vggt: " + flaw);
   return config;
@@ -244,7 +247,7 @@ std::string video_preprocessor_json(const PatchRule& rule, const SeenFrames& see
 }
 
 std::optional<PixelBounds> pixel_bounds_from(const std::string& text) {
-  const auto document = json::parse(text, nullptr, false);
+  const auto document = json_of<json>(text);
   const PixelBounds bounds{.min = number_at(document, "min_pixels", 0),
                            .max = number_at(document, "max_pixels", 0)};
   if (bounds.min < 1 || bounds.max < bounds.min) return std::nullopt;
@@ -252,7 +255,7 @@ std::optional<PixelBounds> pixel_bounds_from(const std::string& text) {
 }
 
 std::optional<SeenFrames> seen_frames_from(const std::string& text) {
-  const auto document = json::parse(text, nullptr, false);
+  const auto document = json_of<json>(text);
   if (!document.is_object()) return std::nullopt;
   SeenFrames seen;
   const auto size = document.value("size", json());

@@ -110,9 +110,7 @@ void QwenVggtWorkload::configure_vggt(FlagReader& reader) {
   const std::string preset_origin = "preset " + std::string(preset_.name);
   if (reader.is_given(kVggt)) {
     auto coupling = with_vggt(reader.given(kVggt), *config_.coupling);
-    if (!coupling)
-      return reader.fail(
-          {.code = Code::invalid, .message = describe(coupling.error()), .subject = kVggt});
+    if (!coupling) return reader.fail(of_flag(kVggt, reader.given(kVggt), coupling.error()));
     config_.coupling = std::move(*coupling);
     reader.note(kVggt, reader.given(kVggt), "flag");
   } else {
@@ -132,10 +130,12 @@ void QwenVggtWorkload::configure_vggt(FlagReader& reader) {
       reader.choice("--vggt-cache", "256MiB", kByteSizeRule, byte_size_from);
   vggt_room_.is_shared_out = reader.is_set("--vggt-shard");
   if (coupling.vggt.patch_side != config_.qwen.vision.patch_side)
-    reader.fail(kVggt, coupling.file,
-                "its patches have sides of " + std::to_string(coupling.vggt.patch_side) +
+    reader.fail(
+        {.code = Code::invalid,
+         .message = "its patches have sides of " + std::to_string(coupling.vggt.patch_side) +
                     " pixels, and those of the Qwen2.5-VL " +
-                    std::to_string(config_.qwen.vision.patch_side));
+                    std::to_string(config_.qwen.vision.patch_side) + "; the two must be equal",
+         .subject = std::string(kVggt) + " " + reader.given(kVggt)});
 }
 
 /// What --lr is without a flag only the engine knows: groups have shares of it.
@@ -231,7 +231,7 @@ std::unique_ptr<Model> QwenVggtWorkload::make_model(const ModelOptions& options,
     auto opened = open_scene_features(*config_.coupling, options,
                                       {.cache_bytes_max = vggt_room_.cache_bytes_max,
                                        .ranks = vggt_room_.is_shared_out ? keeper.ranks : nullptr});
-    if (!opened) throw BadDataError(std::string(kVggt) + " " + describe(opened.error()));
+    if (!opened) throw BadDataError(of_flag(kVggt, config_.coupling->file, opened.error()));
     features = std::move(*opened);
   }
   return std::make_unique<QwenVggt>(config_, options, keeper, std::move(features));

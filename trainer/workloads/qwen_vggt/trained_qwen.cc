@@ -8,6 +8,7 @@
 #include "trainer/checkpoint/folder.h"
 #include "trainer/checkpoint/trained_weights.h"
 #include "trainer/process/durable_file.h"
+#include "trainer/values/failure.h"
 #include "trainer/workload/autocast.h"
 #include "trainer/workload/initial_tensor.h"
 #include "trainer/workload/read_weights.h"
@@ -23,9 +24,9 @@ constexpr std::uint64_t kSeed = 1337;  // of what no file says
 constexpr std::int64_t kAnswerCacheBytes = 256 << 20;
 
 Error wrong(const TrainedQwenRequest& request, const Error& why) {
-  return {.code = Code::invalid,
-          .message = describe(why),
-          .subject = request.flag + " " + request.from.string()};
+  auto error = of_flag(request.flag, request.from.string(), why);
+  error.code = Code::invalid;
+  return error;
 }
 
 std::unique_ptr<Vggt> random_vggt(const VggtConfig& config, const ModelOptions& options,
@@ -62,9 +63,7 @@ Result<QwenVggtConfig> config_of(const TrainedQwenRequest& request, const fs::pa
   if (!config) return wrong(request, config.error());
   if (!request.vggt) return config;
   auto coupling = with_vggt(*request.vggt, config->coupling.value_or(Coupling{}));
-  if (!coupling)
-    return Error{
-        .code = Code::invalid, .message = describe(coupling.error()), .subject = request.vggt_flag};
+  if (!coupling) return of_flag(request.vggt_flag, *request.vggt, coupling.error());
   config->coupling = std::move(*coupling);
   return config;
 }
@@ -126,11 +125,11 @@ Result<TrainedQwen> open_trained_qwen(const TrainedQwenRequest& request) {
   if (trained.config.coupling) {
     auto opened = open_scene_features(*trained.config.coupling, request.options,
                                       {.cache_bytes_max = kAnswerCacheBytes});
-    if (!opened)
-      return Error{.code = Code::invalid,
-                   .message = describe(opened.error()) +
-                              "; the flag names where VGGT's weights are now, or off",
-                   .subject = request.vggt_flag};
+    if (!opened) {
+      auto error = of_flag(request.vggt_flag, trained.config.coupling->file, opened.error());
+      error.message += "; the flag names where VGGT's weights are now, or off";
+      return error;
+    }
     features = std::move(*opened);
   }
   trained.model = std::make_unique<QwenVggt>(std::move(*weights), trained.config, request.options,

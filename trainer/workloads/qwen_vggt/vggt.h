@@ -29,8 +29,8 @@ struct VggtScenes {
 class Vggt {
  public:
   /// Of weights that are there, in the order of vggt_tensors(). With `ranks` its layers are shared
-  /// out among them, and what computes is collective: also with nothing to look at. `ranks` outlives
-  /// it; null: all is here.
+  /// out among them, and what computes is collective: also with nothing to look at. `ranks`
+  /// outlives it; null: all is here.
   Vggt(std::vector<at::Tensor> weights, const VggtConfig& config, const ModelOptions& options,
        Communicator* ranks = nullptr);
   /// The same of weights that come one by one, each asked for once: what is shared out is then
@@ -50,8 +50,8 @@ class Vggt {
 
   // The same in two parts, for whoever sees a frame several times.
 
-  /// What DINOv2 makes of frames, each by itself: of each of `images`, float32 [N, 3, height, width]
-  /// in [0, 1], float32 [N, patches by rows, width].
+  /// What DINOv2 makes of frames, each by itself: of each of `images`, float32 [N, 3, height,
+  /// width] in [0, 1], float32 [N, patches by rows, width].
   std::vector<at::Tensor> patches(std::span<const at::Tensor> images) const;
   /// newest() of each.
   std::vector<at::Tensor> newest_of(std::span<const VggtScenes> scenes, FrameSight sight) const;

@@ -25,6 +25,7 @@ using Shape = std::vector<std::int64_t>;
 // What else stands in the published file; the mask is of DINO's own training.
 constexpr std::string_view kUnused[] = {"camera_head.", "point_head.", "depth_head.", "track_head.",
                                         "aggregator.patch_embed.mask_token"};
+constexpr std::int64_t kSideMax = 1'000'000;  // of positions; more than vggt_flaw() lets pass
 const std::string kPatches = "aggregator.patch_embed.patch_embed.proj.weight";
 const std::string kPositions = "aggregator.patch_embed.pos_embed";
 const std::string kRegisters = "aggregator.register_token";
@@ -102,7 +103,8 @@ std::string read_sizes(const Source& source, VggtConfig& into) {
   into.dino_layers = count_layers(source, "aggregator.patch_embed.blocks.");
   const auto positions = source.shapes.at(kPositions)[1] - 1;
   into.positions_side = 0;
-  while ((into.positions_side + 1) * (into.positions_side + 1) <= positions) ++into.positions_side;
+  const auto fits = [positions](std::int64_t side) { return side * side <= positions; };
+  while (into.positions_side < kSideMax && fits(into.positions_side + 1)) ++into.positions_side;
   return vggt_flaw(into);
 }
 

@@ -16,9 +16,9 @@ namespace tj::trainer {
 /// or .pth file. Reads no weights. Fails with Code::invalid for what can't be read or is no VGGT.
 Result<VggtConfig> read_vggt_config(const std::filesystem::path& path);
 
-/// Reads it in the type that products are computed in; with `ranks` a part of each layer of it stays
-/// on each of them. Fails as read_vggt_config(), and for tensors that are missing, too many or of a
-/// shape that does not fit the others': each is named.
+/// Reads it in the type that products are computed in; with `ranks` a part of each layer of it
+/// stays on each of them. Fails as read_vggt_config(), and for tensors that are missing, too many
+/// or of a shape that does not fit the others': each is named.
 Result<std::unique_ptr<Vggt>> open_vggt(const std::filesystem::path& path,
                                         const ModelOptions& options, Communicator* ranks = nullptr);
 

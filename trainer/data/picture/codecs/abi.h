@@ -18,7 +18,7 @@ inline constexpr std::int64_t kPicturePixelsMax = std::int64_t{64} << 20;
 struct PictureInfo {
   std::int64_t height = 0;  // pixels, 1 at least; together at most kPicturePixelsMax
   std::int64_t width = 0;
-  char format[8] = {};  // "jpeg", "png", "webp"
+  char format[8] = {};  // "JPEG", "PNG", "WebP"
 };
 
 struct PictureBytes {

@@ -31,11 +31,11 @@ struct Format {
 };
 
 constexpr Format kFormats[] = {
-    {"jpeg", [](std::string_view file) { return file.starts_with("\xff\xd8\xff"); }, look_at_jpeg,
+    {"JPEG", [](std::string_view file) { return file.starts_with("\xff\xd8\xff"); }, look_at_jpeg,
      decode_jpeg},
-    {"png", [](std::string_view file) { return file.starts_with("\x89PNG\r\n\x1a\n"); },
+    {"PNG", [](std::string_view file) { return file.starts_with("\x89PNG\r\n\x1a\n"); },
      look_at_png, decode_png},
-    {"webp",
+    {"WebP",
      [](std::string_view file) {
        return file.starts_with("RIFF") && file.substr(0, 12).ends_with("WEBP");
      },

@@ -17,6 +17,16 @@ const char* words_of(VP8StatusCode status) {
   }
 }
 
+/// The same of one that is said to be damaged.
+const char* damage_of(VP8StatusCode status) {
+  switch (status) {
+    case VP8_STATUS_NOT_ENOUGH_DATA: return "it ends early";
+    case VP8_STATUS_UNSUPPORTED_FEATURE: return "it has a feature that libwebp does not know";
+    case VP8_STATUS_OUT_OF_MEMORY: return "no memory for it";
+    default: return "libwebp can't decode it";
+  }
+}
+
 }  // namespace
 
 bool look_at_webp(const PictureBytes& file, PictureInfo& info, PluginText& why) {
@@ -40,7 +50,7 @@ bool decode_webp(const PictureBytes& file, const PictureInfo& info, unsigned cha
                           .stride = static_cast<int>(info.width * kChannels),
                           .size = static_cast<std::size_t>(info.height * info.width * kChannels)};
   const auto status = WebPDecode(file.bytes, static_cast<std::size_t>(file.count), &config);
-  if (status != VP8_STATUS_OK) why.write(words_of(status));
+  if (status != VP8_STATUS_OK) why.write(damage_of(status));
   return status == VP8_STATUS_OK;
 }
 
