@@ -88,7 +88,8 @@ at::Tensor Qwen::with_pictures(const QwenBatch& batch, const at::Tensor& picture
   return x.flatten(0, 1).index_copy(0, batch.pads, pictures).view(x.sizes());
 }
 
-at::Tensor Qwen::hidden(const QwenBatch& batch, const at::Tensor& pictures) const {
+at::Tensor Qwen::hidden(const QwenBatch& batch, const at::Tensor& pictures,
+                        const at::Tensor& rows) const {
   const Autocast autocast(options_.precision, batch.tokens.device().type());
   auto x = with_pictures(batch, pictures);
   auto next = layout_.vision_layers.size() + 3;
@@ -96,9 +97,12 @@ at::Tensor Qwen::hidden(const QwenBatch& batch, const at::Tensor& pictures) cons
       mrope_turns(batch.positions, config_.text.mrope_sections, config_.text.rotary_base);
   for (const auto first : layout_.layers) {
     const auto tensors = part(first, kTensorsOfQwenLayer);
+    // Nobody reads the others of the last layer.
+    const auto wanted = first == layout_.layers.back() ? rows : at::Tensor();
     x = in_block(hooks_, next++, [&] {
-      return computed(x, tensors, [this, tensors, turns](const at::Tensor& input) {
-        return qwen_layer(input, tensors, config_.text, turns);
+      return computed(x, tensors, [this, tensors, turns, wanted](const at::Tensor& input) {
+        return wanted.defined() ? qwen_layer_of(wanted, input, tensors, config_.text, turns)
+                                : qwen_layer(input, tensors, config_.text, turns);
       });
     });
   }
@@ -120,7 +124,7 @@ at::Tensor Qwen::logits(const QwenBatch& batch) const {
 }
 
 at::Tensor Qwen::judged(const QwenBatch& batch, const at::Tensor& pictures) const {
-  return said(hidden(batch, pictures).flatten(0, 1).index_select(0, batch.judged));
+  return said(hidden(batch, pictures, batch.judged));
 }
 
 at::Tensor Qwen::loss(const QwenBatch& batch, const at::Tensor& pictures) const {

@@ -30,8 +30,9 @@ class Qwen {
   /// The tokens of all pictures, float32 [M, width of the text]; undefined where there are none.
   at::Tensor pictures(const QwenBatch& batch) const;
   /// What the language tower makes of tokens and `pictures`, before its last norm: float32 [B, T,
-  /// width].
-  at::Tensor hidden(const QwenBatch& batch, const at::Tensor& pictures) const;
+  /// width]; with `rows` of these tokens of the B x T alone, [rows, width].
+  at::Tensor hidden(const QwenBatch& batch, const at::Tensor& pictures,
+                    const at::Tensor& rows = {}) const;
 
   /// float32 [B, T, vocabulary]; behind a sample's end without meaning.
   at::Tensor logits(const QwenBatch& batch) const;

@@ -44,23 +44,41 @@ Projected projected(const at::Tensor& x, at::TensorList tensors, const QwenText&
       .q = turned(by_head(kQuery), turns), .k = turned(by_head(kKey), turns), .v = by_head(kValue)};
 }
 
+/// [B, heads, T, head] -> [B, T, width]
+at::Tensor joined(const at::Tensor& mixed) { return mixed.transpose(1, 2).flatten(2); }
+
+/// [B, T, width] -> [rows, width]
+at::Tensor chosen(const at::Tensor& x, const at::Tensor& rows) {
+  return x.flatten(0, 1).index_select(0, rows);
+}
+
+/// What follows attention is of each token by itself: of those in x and `mixed`.
 at::Tensor finished(const at::Tensor& x, const at::Tensor& mixed, at::TensorList tensors,
                     const QwenText& text) {
-  const auto flat = mixed.transpose(1, 2).flatten(2);
-  const auto attended = x + at::linear(flat, tensors[kOutput]).to(at::kFloat);
+  const auto attended = x + at::linear(mixed, tensors[kOutput]).to(at::kFloat);
   const auto inside = qwen_norm(attended, tensors[kSecondNorm], text.norm_eps);
   const auto hidden =
       at::silu(at::linear(inside, tensors[kGate])) * at::linear(inside, tensors[kUp]);
   return attended + at::linear(hidden, tensors[kDown]).to(at::kFloat);
 }
 
+at::Tensor attended(const at::Tensor& x, at::TensorList tensors, const QwenText& text,
+                    const Turns& turns) {
+  const auto own = projected(x, tensors, text, turns);
+  return joined(causal_attention(own.q, for_queries(own.k, text), for_queries(own.v, text)));
+}
+
 }  // namespace
 
 at::Tensor qwen_layer(const at::Tensor& x, at::TensorList tensors, const QwenText& text,
                       const Turns& turns) {
-  const auto own = projected(x, tensors, text, turns);
-  const auto mixed = causal_attention(own.q, for_queries(own.k, text), for_queries(own.v, text));
-  return finished(x, mixed, tensors, text);
+  return finished(x, attended(x, tensors, text, turns), tensors, text);
+}
+
+at::Tensor qwen_layer_of(const at::Tensor& rows, const at::Tensor& x, at::TensorList tensors,
+                         const QwenText& text, const Turns& turns) {
+  const auto mixed = attended(x, tensors, text, turns);
+  return finished(chosen(x, rows), chosen(mixed, rows), tensors, text);
 }
 
 at::Tensor qwen_layer_after(QwenSeen& seen, const at::Tensor& x, at::TensorList tensors,
@@ -72,7 +90,7 @@ at::Tensor qwen_layer_after(QwenSeen& seen, const at::Tensor& x, at::TensorList 
   seen.v = is_first ? own.v : at::cat({seen.v, own.v}, 2);
   const auto k = for_queries(seen.k, text), v = for_queries(seen.v, text);
   const auto mixed = is_first ? causal_attention(own.q, k, v) : masked_attention(own.q, k, v);
-  return finished(x, mixed, tensors, text);
+  return finished(x, joined(mixed), tensors, text);
 }
 
 }  // namespace tj::trainer

@@ -14,6 +14,9 @@ at::Tensor qwen_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
 /// twelve of a layer, in the order of qwen_tensors().
 at::Tensor qwen_layer(const at::Tensor& x, at::TensorList tensors, const QwenText& text,
                       const Turns& turns);
+/// The same of some tokens alone: `rows` of the B x T, [rows, width]. They see all as before.
+at::Tensor qwen_layer_of(const at::Tensor& rows, const at::Tensor& x, at::TensorList tensors,
+                         const QwenText& text, const Turns& turns);
 
 /// Keys and values of all tokens so far, [B, heads of keys, tokens, head]; undefined: there are
 /// none.

@@ -61,13 +61,17 @@ double input_bytes(double width, double products, const PassRule& rule) {
   return width * (is_half(rule) ? products * kHalf : kFloat);
 }
 
+/// Of one token, behind attention.
+double mlp_bytes(const LayerShape& layer, const PassRule& rule) {
+  const double inside = 4 * layer.hidden * value_bytes(rule);  // gate, its SiLU, up, their product
+  return norm_bytes(layer.width, rule) + input_bytes(layer.width, 2, rule) + inside;
+}
+
 /// Of one token, from the layer's input on.
 double kept_bytes(const LayerShape& layer, const PassRule& rule) {
-  const double of_mlp = 4 * layer.hidden * value_bytes(rule);  // gate, its SiLU, up, their product
-  return 2 * norm_bytes(layer.width, rule) +
-         input_bytes(layer.width, layer.inputs_of_attention, rule) +
+  return norm_bytes(layer.width, rule) + input_bytes(layer.width, layer.inputs_of_attention, rule) +
          layer.attention * layer.width * value_bytes(rule) + layer.heads * kFloat +
-         input_bytes(layer.width, 2, rule) + of_mlp;
+         mlp_bytes(layer, rule);
 }
 
 /// Of one token, while its backward is computed: gradients of the stream and inside the MLP.
@@ -160,7 +164,10 @@ double cast_bytes(const QwenVggtConfig& config, const PassRule& rule) {
 double qwen_bytes(const QwenVggtConfig& config, const Counts& counts, const PassRule& rule) {
   const auto& [text, vision, ids] = config.qwen;
   const auto of_vision = tower_of(shape_of(vision), vision.layers, counts.patches, rule);
-  const auto of_text = tower_of(shape_of(text), text.layers, counts.text, rule);
+  auto of_text = tower_of(shape_of(text), text.layers, counts.text, rule);
+  // The last layer's MLP is of judged tokens alone.
+  if (!rule.recompute)
+    of_text.kept -= (counts.text - counts.judged) * mlp_bytes(shape_of(text), rule);
   const auto head = head_of(text, counts.judged, rule);
   const double around = around_text(text, counts.text) +
                         around_vision(vision, counts.patches, rule) +
