@@ -86,7 +86,7 @@ def nano(work):
 
 # Beside transformers every step takes the whole data. For VGGT there are so few frames that it has soon seen all of them.
 FULL = Size(beside=mid("2 conversations a rank", qwen_data.Work(4, 3, 2), steps=6, warmup=2),
-            # A pass has 2,100 tokens: as many as a conversation of 3B has with a few pictures.
+            # About 2,100 tokens a pass, the order of a conversation of 3B with a few pictures: they share what gathering weights costs.
             alone=dataclasses.replace(mid("8 conversations a rank", qwen_data.Work(48, 3, 2, 24), steps=4, warmup=1), batch_of_rank=8),
             seeing=mid("2 conversations", qwen_data.Work(48, 3, 2, 8), steps=8, warmup=3), rounds=3)
 SMALL = Size(beside=nano(qwen_data.Work(4, 1, 1)), alone=nano(qwen_data.Work(16, 1, 1, 8)), seeing=nano(qwen_data.Work(16, 1, 1, 4)), rounds=1)
