@@ -8,6 +8,7 @@ import tempfile
 from support.processes import ProcessTest, environment_of_a_program
 
 TRAINER = os.environ.get("TJ_TRAINER", "")
+PROGRAM = os.environ.get("TJ_PROGRAM", "")  # with the workloads that people have
 
 
 class LaunchedTraining(ProcessTest):
@@ -23,6 +24,9 @@ class LaunchedTraining(ProcessTest):
         command = [TRAINER, "launch", "--nproc", ranks, "--", TRAINER, "train", "--model", self.MODEL, "--data", self.data,
                    "--out", self.folder / out, "--log-dir", "off", "--tensorboard", "off", *self.FLAGS, *flags]
         return self.finish(self.spawn(list(map(str, command)), environment_of_a_program("TMPDIR", **variables)), code)
+
+    def run_trainer(self, *words, code=0, program=PROGRAM, **variables):
+        return self.finish(self.spawn([program, *map(str, words)], environment_of_a_program("TMPDIR", **variables)), code)
 
     def metrics(self, out):
         return [json.loads(line) for line in (self.folder / out / "metrics.jsonl").read_text().splitlines()]

@@ -154,17 +154,10 @@ def main():
     if asked.make:
         make(qwen_data.SHAPES[asked.shape], asked.folder)
         return 0
-    ranks, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+    rank, ranks = torch_loop.place()
     if asked.cores:
         os.sched_setaffinity(0, {int(asked.cores.split(",")[rank])})
-    if ranks > 1:
-        dist.init_process_group("gloo")
-    train(asked, rank, ranks)
-    if ranks > 1:
-        dist.barrier()
-        # destroy_process_group() of one rank while another still uses the group makes Gloo abort, now and then.
-        sys.stdout.flush()
-        os._exit(0)
+    torch_loop.together(ranks, lambda: train(asked, rank, ranks))
     return 0
 
 

@@ -162,17 +162,27 @@ def train(asked, rank, world_size):
     train_steps(asked, module, next_loss, rank, getattr(model, "no_sync", contextlib.nullcontext))
 
 
-def main():
-    asked = flags()
-    world_size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+def place():
+    """(rank, world size), as torchrun tells them."""
+    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def together(world_size, work):
+    """Calls `work` in a group of Gloo. Where there are others it ends the process."""
     if world_size > 1:
         dist.init_process_group("gloo")
-    train(asked, rank, world_size)
+    work()
     if world_size > 1:
         dist.barrier()
         # destroy_process_group() of one rank while another still uses the group makes Gloo abort, now and then.
         sys.stdout.flush()
         os._exit(0)
+
+
+def main():
+    asked = flags()
+    rank, world_size = place()
+    together(world_size, lambda: train(asked, rank, world_size))
     return 0
 
 

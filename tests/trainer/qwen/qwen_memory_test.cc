@@ -208,6 +208,14 @@ TEST(QwenMemory, of_3b_can_be_less_by_these_flags) {
   EXPECT_EQ(remedies(plan, 1), (std::vector<std::string>{kFewerPictures}));
 }
 
+TrainPlan plan_of_3b() {
+  TrainPlan plan;
+  plan.model_name = "qwen2.5-vl-3b";
+  plan.accumulation = 8;
+  plan.gpu_precision = Precision::bf16;
+  return plan;
+}
+
 /// Of a rank of 16, with such flags of the workload's own.
 MemoryInputs forecast_memory(const TrainPlan& plan, const Flags& flags = {}) {
   QwenVggtWorkload workload(qwen_vggt_presets()[1]);
@@ -223,10 +231,7 @@ double forecast_bytes(const TrainPlan& plan, const Flags& flags = {}) {
 }
 
 TEST(QwenMemory, of_a_remedy_is_what_its_flags_take) {
-  TrainPlan plan;
-  plan.model_name = "qwen2.5-vl-3b";
-  plan.accumulation = 8;
-  plan.gpu_precision = Precision::bf16;
+  auto plan = plan_of_3b();
   for (const int stage : {0, 3}) {
     plan.zero.stage = stage;
     QwenVggtWorkload workload(qwen_vggt_presets()[1]);
@@ -254,10 +259,7 @@ TEST(QwenMemory, of_a_remedy_is_what_its_flags_take) {
 
 /// As `trainer plan` shows it beside a plan of another stage.
 TEST(QwenMemory, of_each_stage_of_zero_is_that_of_a_plan_of_it) {
-  TrainPlan plan;
-  plan.model_name = "qwen2.5-vl-3b";
-  plan.accumulation = 8;
-  plan.gpu_precision = Precision::bf16;
+  auto plan = plan_of_3b();
   for (const int from : {0, 3}) {
     plan.zero.stage = from;
     auto memory = forecast_memory(plan);

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import pathlib
 import random
 import struct
@@ -14,9 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/trainer")]
 import rooms  # noqa: E402
 from launched import LaunchedTraining  # noqa: E402
-from support.processes import environment_of_a_program  # noqa: E402
 
-PROGRAM = os.environ.get("TJ_PROGRAM", "")  # with the workloads that people have
 
 WIDTH, HIDDEN, HEADS, LAYERS, SIDE, REGISTERS = 32, 64, 2, 2, 6, 2
 
@@ -113,9 +110,6 @@ class Files(LaunchedTraining):
     """The same from files, with the trainer that people have, and answers by `trainer generate`."""
 
     MODEL = "qwen-vggt-nano"
-
-    def run_trainer(self, *words, code=0):
-        return self.finish(self.spawn([PROGRAM, *map(str, words)], environment_of_a_program("TMPDIR")), code)
 
     def test_rooms_of_files_are_learned_and_answered(self):
         path, _ = rooms.write_set(self.folder, 600)

@@ -3,7 +3,6 @@ and what would be right."""
 
 import itertools
 import json
-import os
 import pathlib
 import shutil
 import struct
@@ -15,10 +14,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/trainer")]
 import rooms  # noqa: E402
 from launched import LaunchedTraining  # noqa: E402
-from support.processes import environment_of_a_program  # noqa: E402
 from test_qwen_learning import vggt_that_sees_shades, write_safetensors  # noqa: E402
 
-PROGRAM = os.environ.get("TJ_PROGRAM", "")  # with the workloads that people have
 PICTURES = ROOT / "tests/trainer/data/pictures"
 BAD_DATA, BAD_CONFIG = 65, 78
 
@@ -56,9 +53,6 @@ class Troubles(LaunchedTraining):
         rooms.write_tokenizer(cls.shared / "tokenizer.json")
         shutil.copytree(PICTURES, cls.shared / "pictures")
         (cls.shared / "pictures/cut.jpg").write_bytes((PICTURES / "photo.jpg").read_bytes()[:-20])
-
-    def run_trainer(self, *words, code=0, **variables):
-        return self.finish(self.spawn([PROGRAM, *map(str, words)], environment_of_a_program("TMPDIR", **variables)), code)
 
     def train_words(self, *flags):
         return ("train", "--model", self.MODEL, "--out", self.folder / "out", "--steps", "1", "--batch-size", "2", "--log-dir", "off",

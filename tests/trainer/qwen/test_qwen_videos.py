@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import os
 import pathlib
 import shutil
 import sys
@@ -13,11 +12,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/trainer", "tests/trainer/taehv")]
 import rooms  # noqa: E402
 import videos  # noqa: E402
-from launched import LaunchedTraining  # noqa: E402
+from launched import PROGRAM, LaunchedTraining  # noqa: E402
 from support.ffmpeg import ffmpeg  # noqa: E402
-from support.processes import environment_of_a_program  # noqa: E402
 
-PROGRAM = os.environ.get("TJ_PROGRAM", "")  # with the workloads that people have
 RATE, SECONDS = 8, 2  # of each clip: 16 frames, of which 0, 5, 10 and 15 are seen
 QUESTION = "which colour is last?"
 
@@ -54,9 +51,6 @@ class Videos(LaunchedTraining):
             two_colours(cls.shared / f"{first}-{last}.mp4", first, last)
         (cls.shared / "still.png").write_bytes(rooms.png([[(90, 90, 90)] * 56] * 56))
         rooms.write_tokenizer(cls.shared / "tokenizer.json")
-
-    def run_trainer(self, *words, code=0, program=PROGRAM):
-        return self.finish(self.spawn([str(program), *map(str, words)], environment_of_a_program("TMPDIR")), code)
 
     def write_set(self, rows):
         path = self.shared / f"{self.id()}.jsonl"
