@@ -130,6 +130,11 @@ class Script(unittest.TestCase):
         self.assertEqual((counted.passed, counted.failed, counted.skipped),
                          (4, ["the second story"], ["gpu: none here"]))
 
+    def test_a_failure_is_told_with_its_reason(self):
+        """unittest tells the name alone before that."""
+        counted = results.of_script("FAIL: test_slow (Slurm.test_slow)\n...\nFAIL Slurm.test_slow: 3 != 4\n1 passed, 1 failed\n")
+        self.assertEqual(counted.failed, ["Slurm.test_slow: 3 != 4"])
+
     def test_a_script_without_a_closing_line_counts_nothing(self):
         self.assertIsNone(results.of_script("all is well\n"))
 

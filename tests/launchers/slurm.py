@@ -2,10 +2,12 @@
 `tools/deps slurm` prints lies over /usr there, so that everything is where Debian puts it; nobody outside sees any of it, and
 a SLURM that the machine has is neither seen nor disturbed. What still runs at the end goes with the namespace.
 """
+import contextlib
 import os
 import pathlib
 import re
 import secrets
+import signal
 import subprocess
 import sys
 
@@ -35,6 +37,29 @@ def run(*words, seconds_max=ANSWER_SECONDS_MAX, **more):
                           timeout=seconds_max, **more)
     expect(done.returncode == 0, f"{' '.join(map(str, words))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout
+
+
+@contextlib.contextmanager
+def standing_still(pids):
+    """Processes stand still for as long as it lasts, or until SLURM itself lets them go on."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield pids
+    finally:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+def is_asked_to_stop(pid):
+    """Whether SIGTERM waits for a process that stands still; true also when it goes on, or has gone."""
+    try:
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    waiting = int(re.search(r"(?m)^ShdPnd:\s*(\w+)", status)[1], 16)
+    return bool(waiting >> (signal.SIGTERM - 1) & 1) or re.search(r"(?m)^State:\s*(\w)", status)[1] != "T"
 
 
 class Slurm:
@@ -136,6 +161,10 @@ PartitionName=main Nodes={",".join(NODES)} Default=YES MaxTime=INFINITE State=UP
     def left_behind(self):
         """What runs beside the daemons: of a job, and slurmstepd, which looks after one."""
         return {pid: words for pid, words in self.processes().items() if pid not in self.daemons}
+
+    def trainings(self):
+        """The processes that train."""
+        return [pid for pid, words in self.left_behind().items() if re.match(r"(\S*/)?trainer train ", words)]
 
     def submit(self, script, folder):
         return run("sbatch", "--parsable", script, cwd=folder).strip()

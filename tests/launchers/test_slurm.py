@@ -89,13 +89,22 @@ class OnSlurm(unittest.TestCase):
         except AssertionError as failure:
             self.fail(f"{failure}\n{self.log()}\n{self.logs()}")
 
+    def disturb(self, step, *words):
+        """In the middle of the training, from this step on. It stands still until SLURM's SIGTERM has come to all of its
+        processes: otherwise it could be at its end before."""
+        self.until_trained(step)
+        trainings = self.slurm.trainings()
+        self.assertTrue(trainings, self.slurm.left_behind())
+        with slurm.standing_still(trainings):
+            slurm.run(*words, self.job)
+            until(SECONDS_MAX, lambda: f"SIGTERM to come to {trainings}\n{self.log()}",
+                  lambda: all(slurm.is_asked_to_stop(pid) for pid in trainings))
+
     def disturb_twice(self):
-        """Once by whoever may put jobs back, once as its time limit does it; each in the middle."""
-        self.until_trained(training.DISTURBED_AFTER)
-        slurm.run("scontrol", "requeue", self.job)
+        """Once by whoever may put jobs back, once as its time limit does it."""
+        self.disturb(training.DISTURBED_AFTER, "scontrol", "requeue")
         self.slurm.start_again(self.job, 1, SECONDS_MAX)
-        self.until_trained(self.resumed_at(1) + training.DISTURBED_AFTER)
-        slurm.run("scancel", "--batch", "--signal=USR1", self.job)
+        self.disturb(self.resumed_at(1) + training.DISTURBED_AFTER, "scancel", "--batch", "--signal=USR1")
         self.slurm.start_again(self.job, 2, SECONDS_MAX)
         self.until_ended("COMPLETED")
 
@@ -145,8 +154,7 @@ class OnSlurm(unittest.TestCase):
             with self.subTest(words[:3]):
                 shutil.rmtree(self.out, ignore_errors=True)
                 self.submit(self.script("--job-name", f"nano-{number}", "--output-dir", "logs", *words))
-                self.until_trained(training.DISTURBED_AFTER)
-                slurm.run("scancel", self.job)
+                self.disturb(training.DISTURBED_AFTER, "scancel")
                 self.until_ended("CANCELLED")
                 until(SECONDS_MAX, lambda: f"no process: {self.slurm.left_behind()}", lambda: not self.slurm.left_behind())
                 self.assertEqual(len(list(self.out.glob("step-*"))), 1)
@@ -161,8 +169,7 @@ class OnSlurm(unittest.TestCase):
         with subprocess.Popen(["srun", "--nodes=2", "--ntasks-per-node=1", "trainer", "launch", "--",
                                *training.words(self.data, self.out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
             self.job = until(SECONDS_MAX, "the step to be there", lambda: slurm.run("squeue", "-h", "-o", "%i").strip())
-            self.until_trained(training.DISTURBED_AFTER)
-            slurm.run("scancel", self.job)
+            self.disturb(training.DISTURBED_AFTER, "scancel")
         self.until_ended("CANCELLED")
 
     def test_an_exit_code_says_what_becomes_of_the_job(self):

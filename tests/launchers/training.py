@@ -5,7 +5,7 @@ import pathlib
 # A few words in a fixed order, as in tests/trainer/engine.
 TEXT = "the quick brown fox jumps over the lazy dog and runs away. " * 400
 STEPS = 300
-DISTURBED_AFTER = 20  # steps: far from the end, also on a machine that is ten times as fast
+DISTURBED_AFTER = 20  # steps: far from the end
 FLAGS = ("--model", "gpt2-nano", "--layers", 2, "--width", 64, "--heads", 2, "--seq-len", 64, "--batch-size", 16, "--log-every", 50,
          "--tensorboard", "off", "--progress-port", "off", "--threads", 1)
 

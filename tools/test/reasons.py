@@ -1,6 +1,6 @@
 """Why a test failed, as the closing table tells it."""
 
-REASON_CHARS_MAX = 300
+REASON_CHARS_MAX = 1000
 
 
 def in_one_line(text):

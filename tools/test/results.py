@@ -100,7 +100,8 @@ def of_junit(text):
 
 
 def of_script(log):
-    """The last line `N passed, N failed[, N skipped]`; absent when the script printed none."""
+    """The last line `N passed, N failed[, N skipped]`; absent when the script printed none. What failed stands just before it, with
+    the reason; further up unittest has its own lines, without."""
     lines = log.splitlines()
     closing = next((found for found in map(CLOSING_LINE.match, reversed(lines)) if found), None)
     if closing is None:
@@ -108,7 +109,7 @@ def of_script(log):
     passed, failed, skipped = (int(number or 0) for number in closing.groups())
     reasons = [found.group(1) for found in map(SKIP_LINE.match, lines) if found][:skipped]
     reasons += ["no reason given"] * (skipped - len(reasons))
-    names = [found.group(1) for found in map(FAIL_LINE.match, lines) if found][:failed]
+    names = [found.group(1) for found in map(FAIL_LINE.match, lines) if found][-failed:] if failed else []
     names += ["see the log"] * (failed - len(names))
     return Counted(passed, names, reasons)
 

@@ -71,13 +71,13 @@ class QwenCase:
 @dataclasses.dataclass(frozen=True)
 class Size:
     beside: QwenCase  # transformers
-    alone: QwenCase  # two ranks beside one
+    alone: tuple  # QwenCases, in each of which two ranks stand beside one
     seeing: QwenCase  # with VGGT
     rounds: int
 
 
-def mid(name, work, **more):
-    return QwenCase(f"4 pictures of {84 * work.scale} x {84 * work.scale}, {name}", "mid", work, batch_of_rank=2, **more)
+def mid(name, work, batch_of_rank=2, **more):
+    return QwenCase(f"4 pictures of {84 * work.scale} x {84 * work.scale}, {name}", "mid", work, batch_of_rank, **more)
 
 
 def nano(work):
@@ -86,10 +86,12 @@ def nano(work):
 
 # Beside transformers every step takes the whole data. For VGGT there are so few frames that it has soon seen all of them.
 FULL = Size(beside=mid("2 conversations a rank", qwen_data.Work(4, 3, 2), steps=6, warmup=2),
-            # About 2,100 tokens a pass, the order of a conversation of 3B with a few pictures: they share what gathering weights costs.
-            alone=dataclasses.replace(mid("8 conversations a rank", qwen_data.Work(48, 3, 2, 24), steps=4, warmup=1), batch_of_rank=8),
+            # The passes of system S3, and as many conversations in a single one: about 2,100 tokens, the order of what one conversation
+            # of 3B has with a few pictures. They share what gathering weights costs.
+            alone=tuple(mid(f"8 conversations a rank in {passes} pass{'es' * (passes > 1)}", qwen_data.Work(48, 3, 2, 24), 8 // passes,
+                            passes=passes, steps=4, warmup=1) for passes in (8, 1)),
             seeing=mid("2 conversations", qwen_data.Work(48, 3, 2, 8), steps=8, warmup=3), rounds=3)
-SMALL = Size(beside=nano(qwen_data.Work(4, 1, 1)), alone=nano(qwen_data.Work(16, 1, 1, 8)), seeing=nano(qwen_data.Work(16, 1, 1, 4)), rounds=1)
+SMALL = Size(beside=nano(qwen_data.Work(4, 1, 1)), alone=(nano(qwen_data.Work(16, 1, 1, 8)),), seeing=nano(qwen_data.Work(16, 1, 1, 4)), rounds=1)
 VGGT_WAYS = {"off": (), "kept": (), "anew": ("--vggt-cache", 0)}
 
 
@@ -143,8 +145,11 @@ class QwenPart:
         return self.said(case, found)
 
     def alone(self):
-        case = self.size.alone
+        return [self.one_and_two(case) for case in self.size.alone]
+
+    def one_and_two(self, case):
         self.make(case)
+        say(f"  {case.name}")
         return self.said(case, self.rounds({f"{ranks} rank{'s' * (ranks > 1)}": lambda ranks=ranks: self.numbers("ours", case, ranks)
                                             for ranks in (1, 2)}))
 

@@ -101,23 +101,27 @@ def qwen_table(found, head, more):
 def qwen_parts(found):
     """Ratios are the medians of those of the rounds."""
     def times(part, one, other):
-        return statistics.median(ratios(found[part]["runs"], one, other))
-    beside, alone, seeing = (found[part] for part in ("beside", "alone", "seeing"))
+        return statistics.median(ratios(part["runs"], one, other))
+
+    def work(part):
+        return f"{part['case']}; {part['steps']['timed']} steps timed after {part['steps']['warmup']}"
+    beside, seeing = found["beside"], found["seeing"]
     first, last = beside["runs"]["ours"][0]["losses"], beside["runs"]["transformers"][0]["losses"]
-    counted = [f"{part['steps']['timed']} steps timed after {part['steps']['warmup']}" for part in (beside, alone, seeing)]
+    alone = [text for part in found["alone"] for text in (
+        f"**Two ranks beside one**, {work(part)}. A step of two ranks has twice the conversations.",
+        qwen_table(part, "conversations/s, in multiples of one rank's",
+                   lambda name, part=part: f"{int(name.split()[0]) * times(part, name, '1 rank'):.2f}"))]
     return [
         "### Qwen2.5-VL",
         f"A Qwen2.5-VL of {found['parameters']['qwen']:,} parameters and a VGGT of {found['parameters']['vggt']:,}, float32, on conversations of "
         f"{found['tokens']} tokens on average; each rank has one core and one thread. Peaks are those of the largest process.",
-        f"**ZeRO-3 beside FSDP2**, two ranks, {beside['case']}; {counted[0]}. The losses of the first step and of the last were {first[0]:.4f} and "
+        f"**ZeRO-3 beside FSDP2**, two ranks, {work(beside)}. The losses of the first step and of the last were {first[0]:.4f} and "
         f"{first[1]:.4f} here, {last[0]:.4f} and {last[1]:.4f} there.",
-        qwen_table(beside, "ours : it", lambda name: f"{times('beside', 'ours', name):.2f}"),
-        f"**Two ranks beside one**, {alone['case']}; {counted[1]}. A step of two ranks has twice the conversations.",
-        qwen_table(alone, "conversations/s, in multiples of one rank's",
-                   lambda name: f"{int(name.split()[0]) * times('alone', name, '1 rank'):.2f}"),
-        f"**A live VGGT**, one rank, {seeing['case']}; {counted[2]}. `kept`: every frame was seen before, and what DINOv2 makes of it is kept "
+        qwen_table(beside, "ours : it", lambda name: f"{times(beside, 'ours', name):.2f}"),
+        *alone,
+        f"**A live VGGT**, one rank, {work(seeing)}. `kept`: every frame was seen before, and what DINOv2 makes of it is kept "
         "(`--vggt-cache`); `anew`: nothing is kept.",
-        qwen_table(seeing, "share of the step that VGGT takes", lambda name: f"{1 - times('seeing', name, 'off'):.1%}"),
+        qwen_table(seeing, "share of the step that VGGT takes", lambda name: f"{1 - times(seeing, name, 'off'):.1%}"),
     ]
 
 
