@@ -50,6 +50,12 @@ std::int64_t place_of(const PickledTensor& tensor, std::int64_t flat) {
   return place;
 }
 
+/// Of what torch says of an archive: the rest guesses at torch's own faults.
+std::string first_sentence(const std::exception& failure) {
+  const auto cause = cause_of(failure);
+  return cause.substr(0, cause.find(". "));
+}
+
 }  // namespace
 
 struct TorchFile::Archive {
@@ -70,9 +76,8 @@ Result<TorchFile> TorchFile::open(const std::filesystem::path& path) {
     const auto [bytes, size] = file.archive_->reader.getRecord("data.pkl");
     pickle.assign(static_cast<const char*>(bytes.get()), size);
   } catch (const std::exception& failure) {
-    const auto cause = cause_of(failure);  // the rest of it guesses at torch's own faults
     return wrong(file.path_, "is no archive of torch.save (torch >= 1.6), or is cut short: " +
-                                 cause.substr(0, cause.find(". ")));
+                                 first_sentence(failure));
   }
   auto tensors = tensors_in_pickle(pickle);
   if (!tensors) return wrong(file.path_, tensors.error().message);
@@ -94,7 +99,8 @@ Result<void> TorchFile::read(const PickledTensor& tensor, std::span<float> float
     const std::scoped_lock lock(archive_->mutex);
     std::tie(data, size) = archive_->reader.getRecord("data/" + tensor.storage);
   } catch (const std::exception& failure) {
-    return wrong(path_, "tensor " + tensor.name + ": " + cause_of(failure));
+    return wrong(path_, "tensor " + tensor.name +
+                            " can't be read, the file is damaged: " + first_sentence(failure));
   }
   const std::span storage(static_cast<const std::byte*>(data.get()), size);
   if (*end_in_storage(tensor) > static_cast<std::int64_t>(size) / element)

@@ -71,7 +71,7 @@ double codec_state_bytes(const MemoryInputs& inputs) {
 
 /// What is under way between ranks beside the gradients themselves, which lie in their buckets:
 /// the largest of those in another form, or when buckets are made anew; of ZeRO the block that
-/// computes and the next one.
+/// computes and the next one, and what else is gathered.
 double traffic_bytes(const MemoryInputs& inputs) {
   if (inputs.ranks == 1) return 0;
   if (inputs.zero_stage == 0) {
@@ -82,7 +82,8 @@ double traffic_bytes(const MemoryInputs& inputs) {
   }
   const double element = inputs.is_half ? kHalf : kFloat;
   const double blocks = 2 * static_cast<double>(inputs.block_elements) * element;
-  return inputs.zero_stage == 1 ? blocks / 2 : inputs.zero_stage == 2 ? blocks : 2 * blocks;
+  if (inputs.zero_stage < 3) return inputs.zero_stage == 1 ? blocks / 2 : blocks;
+  return 2 * blocks + static_cast<double>(inputs.gathered_elements) * element;
 }
 
 bool fits(const MemoryInputs& inputs, double room) { return memory_of(inputs).bytes() <= room; }

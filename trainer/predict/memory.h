@@ -16,6 +16,8 @@ struct MemoryInputs {
   std::int64_t trained_elements = 0;
   std::int64_t other_elements = 0;  // frozen tensors and buffers: whole on each rank, float32
   std::int64_t block_elements = 0;  // of the largest block, for ZeRO
+  /// That ZeRO-3 gathers at once beyond two blocks: ahead of need, or kept for the next.
+  std::int64_t gathered_elements = 0;
   int ranks = 1;
   int zero_stage = 0;
   std::optional<int> zero_group = {};  // ranks that share out among themselves; absent: all

@@ -87,14 +87,15 @@ void add_zero(const StepInputs& inputs, StepPrediction& step) {
   const double gradients = elements * inputs.gradient_bytes;
   const double weights = elements * inputs.weight_bytes;
   const double scatter_s = half_ring_seconds(gradients, sharers, inputs.link);
-  const double gather_s = half_ring_seconds(weights, sharers, inputs.link);
+  const bool gathers_in_passes = inputs.zero_stage == 3;
+  const double gathered_share = gathers_in_passes ? inputs.gathered_share : 1;
+  const double gather_s = gathered_share * half_ring_seconds(weights, sharers, inputs.link);
   const double cross_s = ring_seconds(gradients / sharers, groups, inputs.link);
   const auto& compute = inputs.compute;
   const double half_ring = ring_bytes(1, sharers) / 2;
   const double reduces = inputs.zero_stage == 1 ? 1 : passes;
-  const bool gathers_in_passes = inputs.zero_stage == 3;
   const double gathers = gathers_in_passes ? 2 * passes : 1;
-  step.sent_bytes = half_ring * (reduces * gradients + gathers * weights) +
+  step.sent_bytes = half_ring * (reduces * gradients + gathers * gathered_share * weights) +
                     ring_bytes(gradients / sharers, groups);
   step.wire_s = reduces * scatter_s + gathers * gather_s + cross_s;
   const double in_backward_s = scatter_s + (gathers_in_passes ? gather_s : 0);

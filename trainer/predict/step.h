@@ -45,6 +45,8 @@ struct StepInputs {
   double weight_bytes = 4;             // of one element that ZeRO gathers
   double gradient_bytes = 4;           // and of one that it reduces
   double frozen_bytes = 0;             // gathered from all ranks in each pass, and never reduced
+  /// Of what ZeRO-3 gathers if it keeps nothing: all weights twice in each pass.
+  double gathered_share = 1;
 };
 
 struct StepPrediction {

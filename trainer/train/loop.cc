@@ -385,7 +385,8 @@ class Loop {
     return std::nullopt;
   }
 
-  /// Collective. What one rank alone has is not the doing of a rate that is the same for all.
+  /// Collective. What one rank alone has is not the doing of a learning rate that is the same for
+  /// all, and what the first step has is not that of any.
   Failure diverged(const std::string& what) {
     std::vector<double> here(static_cast<std::size_t>(comm_.world_size()));
     here[static_cast<std::size_t>(comm_.rank())] = learner_.is_finite_here() ? 0.0 : 1.0;
@@ -398,6 +399,10 @@ class Loop {
       failure.exit_code = exit_code::kInternal;  // another attempt may go well
       return failure;
     }
+    if (step_ == 1)
+      return not_finite_failure(what +
+                                " before any weight has changed: those that it began with, "
+                                "frozen ones too, or its samples are not finite or far too large");
     return not_finite_failure(what + "; --lr is " + number_text(plan_.schedule.lr) +
                               " and should be lower");
   }

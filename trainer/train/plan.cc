@@ -142,6 +142,7 @@ void read_zero(Reader& reader, int world_size, const Workload& workload, TrainPl
   }
   if (zero.stage == 3) read_zero_of_stage_3(reader, workload, zero);
   read_zero_group(reader, world_size, zero);
+  zero.has_more_passes = plan.accumulation > 1 || plan.logical_shards > world_size;
 }
 
 /// Where gradients are not reduced as a whole, or their bits are promised, there is no codec.

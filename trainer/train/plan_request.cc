@@ -8,6 +8,7 @@
 
 #include "trainer/train/batch_reader.h"
 #include "trainer/train/tuning.h"
+#include "trainer/train/zero/zero_schedule.h"
 #include "trainer/values/byte_size.h"
 #include "trainer/workload/flag_reader.h"
 
@@ -152,6 +153,31 @@ std::int64_t largest_block(const std::vector<ModelBlock>& blocks,
   return largest;
 }
 
+/// What the options of ZeRO-3 gather, and what they would by default.
+struct Gathered {
+  GatheredElements now, by_default;
+  double share() const {
+    if (by_default.of_step == 0) return 1;
+    return static_cast<double>(now.of_step) / static_cast<double>(by_default.of_step);
+  }
+  std::int64_t more_at_once() const {
+    return std::max<std::int64_t>(0, now.at_once - by_default.at_once);
+  }
+};
+
+Gathered gathered_of(const TrainPlan& plan, const Workload& workload) {
+  if (plan.zero.stage < 3) return {};
+  std::vector<std::int64_t> sizes;
+  for (const auto& tensor : tensors_of(plan, workload))
+    sizes.push_back(tensor.kind == TensorKind::trained ? element_count(tensor) : 0);
+  const auto blocks = blocks_of(plan, workload);
+  const auto of = [&](const ZeroOptions& options) {
+    const auto units = plan_units(sizes, blocks, options);
+    return gathered_elements(units, plan_steps(units, blocks, options), plan.accumulation);
+  };
+  return {.now = of(plan.zero), .by_default = of({.stage = 3, .persist = plan.zero.persist})};
+}
+
 std::vector<Gradient> gradients_of(const TrainPlan& plan, const Workload& workload) {
   const auto tensors = tensors_of(plan, workload);
   std::vector<PlannedTensor> planned;
@@ -187,6 +213,7 @@ MemoryInputs memory_inputs(const PlanRequest& request, const TrainPlan& plan,
   const auto [activation_bytes, cast_bytes] = activations_of(rule, plan, workload);
   MemoryInputs memory{.trained_elements = trained_elements(tensors),
                       .block_elements = largest_block(blocks_of(plan, workload), tensors),
+                      .gathered_elements = gathered_of(plan, workload).more_at_once(),
                       .ranks = request.ranks,
                       .zero_stage = plan.zero.stage,
                       .zero_group = plan.zero.group_size,
@@ -292,7 +319,8 @@ ForecastInputs forecast_inputs(const PlanRequest& request, const TrainPlan& plan
                  .zero_group = plan.zero.group_size,
                  .weight_bytes = is_half ? 2.0 : 4.0,
                  .gradient_bytes = is_half && !inputs.memory.sums_passes ? 2.0 : 4.0,
-                 .frozen_bytes = passes.gathered_bytes};
+                 .frozen_bytes = passes.gathered_bytes,
+                 .gathered_share = gathered_of(plan, workload).share()};
   inputs.memory.reduction = reduction;
   inputs.memory_room = memory_room_of(request, plan, workload);
   return inputs;

@@ -14,6 +14,8 @@ FIRST_LOSS_APART_MAX = 2e-3  # both begin with the same weights, and each step t
 LAST_LOSS_APART_MAX = 0.3
 TOKENS_MAX = 2048  # of a conversation; all are shorter
 MAKE_SECONDS_MAX = 300
+KEPT = ("--zero-reuse", 1_000_000_000)  # as the DeepSpeed file of system S3 has it: more elements than the model has
+KEPT_WORDS = "weights kept while they are the same (`--zero-reuse`)"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +29,7 @@ class QwenCase:
     warmup: int
     passes: int = 1
     stage: int = 3
+    zero: tuple = ()  # more flags of our ZeRO
     vggt: bool = False
 
     @property
@@ -50,7 +53,7 @@ class QwenCase:
         vggt = self.folder / "vggt.safetensors" if self.vggt else "off"
         train = [TRAINER, "train", "--model", qwen_data.SHAPES[self.shape].preset, "--init-from", self.folder / "model", "--vggt", vggt,
                  "--data", self.data / "set/rooms.json", "--tokenizer", self.data / "tokenizer.json", "--seq-len", TOKENS_MAX,
-                 "--batch-size", self.batch_size(ranks), "--accumulation", self.passes, "--steps", steps, "--zero", self.stage, "--lr", LR,
+                 "--batch-size", self.batch_size(ranks), "--accumulation", self.passes, "--steps", steps, "--zero", self.stage, *self.zero, "--lr", LR,
                  "--vision-lr", LR, "--projector-lr", LR, "--tensorboard", "off", "--log-dir", "off", "--out", out, *more]
         if ranks == 1:
             return ["taskset", "--cpu-list", contenders.core_of(0), *train]
@@ -80,16 +83,20 @@ def mid(name, work, batch_of_rank=2, **more):
     return QwenCase(f"4 pictures of {84 * work.scale} x {84 * work.scale}, {name}", "mid", work, batch_of_rank, **more)
 
 
+def in_passes(passes, name, **more):
+    return mid(f"8 conversations a rank in {passes} pass{'es' * (passes > 1)}, {name}", qwen_data.Work(48, 3, 2, 24), 8 // passes, passes=passes,
+               steps=4, warmup=1, **more)
+
+
 def nano(work):
     return QwenCase("nano", "nano", work, batch_of_rank=2, steps=4, warmup=1)
 
 
 # Beside transformers every step takes the whole data. For VGGT there are so few frames that it has soon seen all of them.
 FULL = Size(beside=mid("2 conversations a rank", qwen_data.Work(4, 3, 2), steps=6, warmup=2),
-            # The passes of system S3, and as many conversations in a single one: about 2,100 tokens, the order of what one conversation
-            # of 3B has with a few pictures. They share what gathering weights costs.
-            alone=tuple(mid(f"8 conversations a rank in {passes} pass{'es' * (passes > 1)}", qwen_data.Work(48, 3, 2, 24), 8 // passes,
-                            passes=passes, steps=4, warmup=1) for passes in (8, 1)),
+            # The passes of system S3, without its distance of reuse and with it; and as many conversations in a single one: about 2,100
+            # tokens, the order of what one conversation of 3B has with a few pictures. They share what gathering weights costs.
+            alone=(in_passes(8, "nothing kept"), in_passes(8, KEPT_WORDS, zero=KEPT), in_passes(1, KEPT_WORDS, zero=KEPT)),
             seeing=mid("2 conversations", qwen_data.Work(48, 3, 2, 8), steps=8, warmup=3), rounds=3)
 SMALL = Size(beside=nano(qwen_data.Work(4, 1, 1)), alone=(nano(qwen_data.Work(16, 1, 1, 8)),), seeing=nano(qwen_data.Work(16, 1, 1, 4)), rounds=1)
 VGGT_WAYS = {"off": (), "kept": (), "anew": ("--vggt-cache", 0)}

@@ -119,6 +119,28 @@ TEST(ZeroSchedule, a_reuse_distance_keeps_what_is_needed_soon) {
   EXPECT_NE(text.find("forward 1 | gather 2 | need 1 | release 1\n"), std::string::npos) << text;
 }
 
+TEST(ZeroSchedule, weights_stay_for_the_next_pass_of_a_step_within_the_reuse_distance) {
+  const Example example;
+  const auto gathered = [&](const ZeroOptions& options, std::int64_t passes) {
+    const auto units = plan_units(example.sizes, example.blocks, options);
+    return gathered_elements(units, plan_steps(units, example.blocks, options), passes);
+  };
+  const ZeroOptions nothing{.stage = 3, .persist = 80};
+  ZeroOptions all{.stage = 3, .persist = 80, .reuse = 1'000'000};
+  const auto alone = gathered(nothing, 1);
+  EXPECT_EQ(gathered(nothing, 8).of_step, 8 * alone.of_step);
+  // From forward to backward alone; and all of them, once for the whole step.
+  const auto whole = gathered(all, 1).of_step;
+  EXPECT_LT(whole, alone.of_step);
+  EXPECT_EQ(gathered(all, 8).of_step, 8 * whole);
+  all.has_more_passes = true;
+  EXPECT_EQ(gathered(all, 8), (GatheredElements{.of_step = whole, .at_once = whole}));
+  EXPECT_EQ(example.schedule(all).find("release"), std::string::npos) << example.schedule(all);
+  // Without a distance nothing stays.
+  EXPECT_EQ(example.schedule({.stage = 3, .persist = 80, .has_more_passes = true}),
+            example.schedule(nothing));
+}
+
 TEST(ZeroSchedule, nothing_is_gathered_ahead_beyond_the_limit) {
   const auto bounded = Example().schedule({.stage = 3, .persist = 80, .live_max = 0});
   EXPECT_EQ(bounded, Example().schedule({.stage = 3, .persist = 80, .prefetch = 0}));

@@ -197,7 +197,8 @@ TEST(Zero, recomputation_and_every_way_to_gather_change_no_bit) {
   const auto wanted = train(small_with(deterministic), 2);
   for (const Flags& more : {Flags{{"--recompute", "true"}}, Flags{{"--zero-prefetch", "0"}},
                             Flags{{"--zero-prefetch", "1000000"}},
-                            Flags{{"--zero-reuse", "1000000"}}, Flags{{"--zero-live-max", "0"}}}) {
+                            Flags{{"--zero-reuse", "1000000"}}, Flags{{"--zero-live-max", "0"}},
+                            Flags{{"--zero-reuse", "1000000"}, {"--accumulation", "2"}}}) {
     auto flags = small_with(deterministic);
     flags.insert(more.begin(), more.end());
     EXPECT_EQ(train(flags, 2).losses, wanted.losses) << more.begin()->first;

@@ -38,6 +38,15 @@ TEST(Memory, is_that_of_the_table_of_zero) {
   }
 }
 
+TEST(Memory, of_what_is_gathered_beyond_two_blocks) {
+  for (int stage = 0; stage <= 3; ++stage) {
+    MemoryInputs inputs{.trained_elements = 1'000'000, .ranks = 4, .zero_stage = stage};
+    const double before = memory_of(inputs).bytes();
+    inputs.gathered_elements = 1000;
+    EXPECT_EQ(memory_of(inputs).bytes() - before, stage == 3 ? 4000 : 0) << stage;
+  }
+}
+
 TEST(Memory, groups_share_out_among_themselves) {
   for (int stage = 0; stage <= 3; ++stage) {
     const MemoryInputs alone{.ranks = 4, .zero_stage = stage};

@@ -127,6 +127,9 @@ TEST(Step, zero_moves_what_its_laws_say) {
   EXPECT_DOUBLE_EQ(moved(1), 2);
   EXPECT_DOUBLE_EQ(moved(2), 1 + 4);
   EXPECT_DOUBLE_EQ(moved(3), 3 * 4);
+  inputs.gathered_share = 1.0 / 8;  // once in the step
+  EXPECT_DOUBLE_EQ(moved(3), 4 + 1);
+  EXPECT_DOUBLE_EQ(moved(2), 1 + 4);
 }
 
 TEST(Step, frozen_weights_that_are_shared_out_are_gathered_in_each_pass) {

@@ -3,6 +3,7 @@ and what would be right."""
 
 import itertools
 import json
+import math
 import pathlib
 import shutil
 import struct
@@ -14,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/trainer")]
 import rooms  # noqa: E402
 from launched import LaunchedTraining  # noqa: E402
-from test_qwen_learning import vggt_that_sees_shades, write_safetensors  # noqa: E402
+from test_qwen_learning import WIDTH, vggt_that_sees_shades, write_safetensors  # noqa: E402
 
 PICTURES = ROOT / "tests/trainer/data/pictures"
 BAD_DATA, BAD_CONFIG = 65, 78
@@ -153,6 +154,13 @@ class Troubles(LaunchedTraining):
         for file, flaw in flaws.items():
             with self.subTest(file.name):
                 self.assert_fails(BAD_CONFIG, rf"--vggt \S+/{file.name}: {flaw}", *self.train_words(*self.good, "--init-from", base, "--vggt", file))
+        # No learning rate can be blamed for what the first step finds.
+        tensors = vggt_that_sees_shades()
+        name = "aggregator.frame_blocks.0.mlp.fc2.bias"
+        tensors[name] = (tensors[name][0], [math.nan] * WIDTH)
+        write_safetensors(self.vggt, tensors)
+        self.assert_fails(BAD_CONFIG, r"the loss of step 1 is -?nan before any weight has changed: those that it began with, frozen ones too, or",
+                          *self.train_words(*self.good, "--vggt", self.vggt))
 
 
 if __name__ == "__main__":

@@ -119,7 +119,7 @@ void Zero::enter(std::size_t step) {
   while (next_step_ <= step) {
     if (next_step_ > 0) leave(next_step_ - 1);
     for (const auto unit : steps_[next_step_].gather)
-      if (!is_holding_ || !units_[unit].is_gathered()) units_[unit].begin_gather();
+      if (!units_[unit].is_gathered()) units_[unit].begin_gather();
     ++next_step_;
   }
   for (const auto unit : steps_[step].need) units_[unit].wait_gathered();
@@ -158,12 +158,16 @@ void Zero::end_pass() {
 void Zero::end_forward() {
   next_step_ = 0;
   is_holding_ = false;
-  for (const auto& step : steps_) {
-    for (const auto unit : step.need) units_[unit].release();  // also what was gathered ahead
-  }
+  release_all();
+}
+
+void Zero::release_all() {
+  for (const auto& step : steps_)
+    for (const auto unit : step.need) units_[unit].release();
 }
 
 void Zero::finish_gradients() {
+  release_all();  // of the last pass: the update makes other weights
   if (!tree_) return;
   tree_->sum_own();
   for (std::size_t unit = 0; unit < units_.size(); ++unit) reduce(unit);

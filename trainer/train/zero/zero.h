@@ -48,7 +48,7 @@ class Zero final : public BlockHooks {
   /// Where the gradients of logical shards are added up; null unless deterministic.
   LogicalShardTree* tree() { return tree_ ? &*tree_ : nullptr; }
 
-  /// Collective, after the last pass: each rank has the sum of its shards.
+  /// Collective, after the last pass: each rank has the sum of its shards, and no weights stay.
   void finish_gradients();
   /// Collective: divides the gradients by `scale`. Not 0, a float32 scalar on the device, when any
   /// value was not finite.
@@ -82,6 +82,8 @@ class Zero final : public BlockHooks {
   void enter(std::size_t step);
   void leave(std::size_t step);
   void reduce(std::size_t unit);
+  /// Of weights that come and go, also those that were gathered ahead or stay for the next pass.
+  void release_all();
   std::vector<at::Tensor> gradients();
   at::Tensor exact_norm();
   at::Tensor norm_of_shards();

@@ -73,10 +73,13 @@ class Planner {
 
   /// True when `unit`, used in `step`, is kept until it is needed again.
   bool stays(std::size_t unit, std::size_t step) const {
+    const bool is_asked_for = options_.has_more_passes && options_.reuse > 0;
+    const std::size_t end = steps_.size() + (is_asked_for ? step + 1 : 0);
     std::int64_t distance = 0;
-    for (std::size_t next = step + 1; next < steps_.size(); ++next) {
-      if (needs(next, unit)) return distance <= options_.reuse;
-      for (const auto other : steps_[next].need) distance += units_[other].elements;
+    for (std::size_t next = step + 1; next < end; ++next) {
+      const auto at = next % steps_.size();
+      if (needs(at, unit)) return distance <= options_.reuse;
+      for (const auto other : steps_[at].need) distance += units_[other].elements;
     }
     return false;
   }
@@ -157,6 +160,28 @@ std::vector<ZeroStep> plan_steps(std::span<const ZeroUnitPlan> units,
     }
   }
   return Planner(units, std::move(steps), options).plan();
+}
+
+GatheredElements gathered_elements(std::span<const ZeroUnitPlan> units,
+                                   std::span<const ZeroStep> steps, std::int64_t passes) {
+  // From the second pass on all are alike.
+  constexpr std::int64_t kPassesApart = 2;
+  GatheredElements gathered;
+  std::set<std::size_t> live;
+  std::int64_t held = 0;
+  for (std::int64_t pass = 0; pass < std::min(passes, kPassesApart); ++pass) {
+    const std::int64_t times = pass == 0 ? 1 : passes - 1;
+    for (const auto& step : steps) {
+      for (const auto unit : step.gather) {
+        if (!live.insert(unit).second) continue;
+        gathered.of_step += times * units[unit].elements;
+        held += units[unit].elements;
+      }
+      gathered.at_once = std::max(gathered.at_once, held);
+      for (const auto unit : step.release) held -= live.erase(unit) > 0 ? units[unit].elements : 0;
+    }
+  }
+  return gathered;
 }
 
 std::string schedule_text(std::span<const ZeroStep> steps) {

@@ -21,6 +21,7 @@ struct ZeroOptions {
   std::optional<std::int64_t> prefetch;   // gathered ahead; absent: the next block, whatever it is
   std::int64_t live_max = 1'000'000'000;  // gathered at one time; ahead of need only
   std::int64_t reuse = 0;                 // not let go when needed again within so many
+  bool has_more_passes = false;           // in a step: the next pass needs them again, too
   bool operator==(const ZeroOptions&) const = default;
 };
 
@@ -43,7 +44,7 @@ std::vector<ZeroUnitPlan> plan_units(std::span<const std::int64_t> sizes,
 struct ZeroStep {
   std::vector<std::size_t> gather;   // begun before it, in this order
   std::vector<std::size_t> need;     // of those that come and go
-  std::vector<std::size_t> release;  // after it
+  std::vector<std::size_t> release;  // after it; others stay, for the next pass of the step too
   std::vector<std::size_t> reduce;   // after it: their gradients are complete
   bool operator==(const ZeroStep&) const = default;
 };
@@ -51,6 +52,15 @@ struct ZeroStep {
 /// The steps of a pass: forward of each block, then backward of each in reverse order.
 std::vector<ZeroStep> plan_steps(std::span<const ZeroUnitPlan> units,
                                  std::span<const ModelBlock> blocks, const ZeroOptions& options);
+
+struct GatheredElements {
+  std::int64_t of_step = 0;  // in all of its passes
+  std::int64_t at_once = 0;  // that there is memory for
+  bool operator==(const GatheredElements&) const = default;
+};
+/// What ranks gather in an optimizer step of `passes`, by plan_steps().
+GatheredElements gathered_elements(std::span<const ZeroUnitPlan> units,
+                                   std::span<const ZeroStep> steps, std::int64_t passes);
 
 /// One line for each step, for tests and reviewers.
 std::string schedule_text(std::span<const ZeroStep> steps);
