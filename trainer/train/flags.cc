@@ -81,7 +81,8 @@ constexpr Flag kFlags[] = {
     {.name = "--zero-live-max",
      .help = "at stage 3: nothing is gathered ahead beyond so many elements (1000000000)"},
     {.name = "--zero-reuse",
-     .help = "at stage 3: weights stay that are needed again within so many elements (0)"},
+     .help = "at stage 3: weights stay that are needed again within so many elements, also in the "
+             "next pass of a step (0)"},
     {.name = "--sync",
      .help =
          "when ranks become the same: step: in each step; late: gradients are applied one step "
@@ -138,11 +139,12 @@ constexpr Flag kFlags[] = {
 
 /// Those above that change what a step costs. One that is not there is none.
 constexpr std::string_view kPlanned[] = {
-    "--steps",       "--epochs",       "--batch-size", "--accumulation", "--ema",
-    "--device",      "--precision",    "--recompute",  "--config",       "--deepspeed",
-    "--zero",        "--zero-group",   "--threads",    "--init-from",    "--reduce",
-    "--reduce-rank", "--data-threads", "--freeze",     "--lora",         "--lora-targets",
-    "--lora-alpha",  "--lora-also",
+    "--steps",        "--epochs",        "--batch-size",    "--accumulation", "--ema",
+    "--device",       "--precision",     "--recompute",     "--config",       "--deepspeed",
+    "--zero",         "--zero-group",    "--threads",       "--init-from",    "--reduce",
+    "--zero-persist", "--zero-prefetch", "--zero-live-max", "--zero-reuse",   "--reduce-rank",
+    "--data-threads", "--freeze",        "--lora",          "--lora-targets", "--lora-alpha",
+    "--lora-also",
 };
 
 /// Of all commands of workloads.
