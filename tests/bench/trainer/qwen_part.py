@@ -2,6 +2,7 @@
 under FSDP2; two ranks beside one; and what a live VGGT takes of a step."""
 import dataclasses
 import json
+import shlex
 import subprocess
 import time
 
@@ -48,20 +49,27 @@ class QwenCase:
     def batch_size(self, ranks):
         return self.batch_of_rank * self.passes * ranks
 
-    def our_command(self, ranks, steps, out, more):
-        """With a preset whose shape `--init-from` takes the place of."""
+    def our_command(self, ranks, steps, out, more, core=0):
+        """With a preset whose shape `--init-from` takes the place of. One rank has a core, of those there are."""
         vggt = self.folder / "vggt.safetensors" if self.vggt else "off"
         train = [TRAINER, "train", "--model", qwen_data.SHAPES[self.shape].preset, "--init-from", self.folder / "model", "--vggt", vggt,
                  "--data", self.data / "set/rooms.json", "--tokenizer", self.data / "tokenizer.json", "--seq-len", TOKENS_MAX,
                  "--batch-size", self.batch_size(ranks), "--accumulation", self.passes, "--steps", steps, "--zero", self.stage, *self.zero, "--lr", LR,
                  "--vision-lr", LR, "--projector-lr", LR, "--tensorboard", "off", "--log-dir", "off", "--out", out, *more]
         if ranks == 1:
-            return ["taskset", "--cpu-list", contenders.core_of(0), *train]
+            return ["taskset", "--cpu-list", contenders.core_of(core), *train]
         places = " ".join(f"{rank}) core={contenders.core_of(rank)};;" for rank in range(ranks))
         on_its_core = f'case $LOCAL_RANK in {places} esac; exec taskset --cpu-list "$core" "$@"'
         return [TRAINER, "launch", "--nproc", ranks, "--", "sh", "-c", on_its_core, "sh", *train]
 
+    def apart_command(self, steps, out):
+        """Two that know nothing of each other, each on its core: what the machine itself lets two be. The first one is heard."""
+        one, other = (shlex.join(map(str, self.our_command(1, steps, out / str(core), (), core))) for core in range(2))
+        return ["sh", "-c", f"{other} >/dev/null 2>&1 & {one}; code=$?; wait; exit $code"]
+
     def command(self, contender, ranks, steps, python, out, more=()):
+        if contender == "apart":
+            return self.apart_command(steps, out)
         if contender != "transformers":
             return self.our_command(ranks, steps, out, more)
         cores = ",".join(str(contenders.core_of(rank)) for rank in range(ranks))
@@ -157,8 +165,8 @@ class QwenPart:
     def one_and_two(self, case):
         self.make(case)
         say(f"  {case.name}")
-        return self.said(case, self.rounds({f"{ranks} rank{'s' * (ranks > 1)}": lambda ranks=ranks: self.numbers("ours", case, ranks)
-                                            for ranks in (1, 2)}))
+        return self.said(case, self.rounds({"1 rank": lambda: self.numbers("ours", case, 1), "2 ranks": lambda: self.numbers("ours", case, 2),
+                                            "2 apart": lambda: self.numbers("apart", case, 1)}))
 
     def seeing(self):
         case = self.size.seeing

@@ -108,7 +108,8 @@ def qwen_parts(found):
     beside, seeing = found["beside"], found["seeing"]
     first, last = beside["runs"]["ours"][0]["losses"], beside["runs"]["transformers"][0]["losses"]
     alone = [text for part in found["alone"] for text in (
-        f"**Two ranks beside one**, {work(part)}. A step of two ranks has twice the conversations.",
+        f"**Two ranks beside one**, {work(part)}. A step of two ranks has twice the conversations. `2 apart` know nothing of each "
+        "other, and share the machine alone.",
         qwen_table(part, "conversations/s, in multiples of one rank's",
                    lambda name, part=part: f"{int(name.split()[0]) * times(part, name, '1 rank'):.2f}"))]
     return [
