@@ -93,7 +93,7 @@ def mid(name, work, batch_of_rank=2, **more):
 
 def in_passes(passes, name, **more):
     return mid(f"8 conversations a rank in {passes} pass{'es' * (passes > 1)}, {name}", qwen_data.Work(48, 3, 2, 24), 8 // passes, passes=passes,
-               steps=4, warmup=1, **more)
+               steps=3, warmup=1, **more)
 
 
 def nano(work):
@@ -105,7 +105,7 @@ FULL = Size(beside=mid("2 conversations a rank", qwen_data.Work(4, 3, 2), steps=
             # The passes of system S3, without its distance of reuse and with it; and as many conversations in a single one: about 2,100
             # tokens, the order of what one conversation of 3B has with a few pictures. They share what gathering weights costs.
             alone=(in_passes(8, "nothing kept"), in_passes(8, KEPT_WORDS, zero=KEPT), in_passes(1, KEPT_WORDS, zero=KEPT)),
-            seeing=mid("2 conversations", qwen_data.Work(48, 3, 2, 8), steps=8, warmup=3), rounds=3)
+            seeing=mid("2 conversations", qwen_data.Work(48, 3, 2, 8), steps=8, warmup=3), rounds=2)
 SMALL = Size(beside=nano(qwen_data.Work(4, 1, 1)), alone=(nano(qwen_data.Work(16, 1, 1, 8)),), seeing=nano(qwen_data.Work(16, 1, 1, 4)), rounds=1)
 VGGT_WAYS = {"off": (), "kept": (), "anew": ("--vggt-cache", 0)}
 
