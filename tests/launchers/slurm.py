@@ -164,7 +164,7 @@ PartitionName=main Nodes={",".join(NODES)} Default=YES MaxTime=INFINITE State=UP
 
     def trainings(self):
         """The processes that train."""
-        return [pid for pid, words in self.left_behind().items() if re.match(r"(\S*/)?trainer train ", words)]
+        return [pid for pid, words in self.left_behind().items() if re.match(r"(\S*/)?trainer(-engine)? train ", words)]
 
     def submit(self, script, folder):
         return run("sbatch", "--parsable", script, cwd=folder).strip()
