@@ -213,7 +213,6 @@ MemoryInputs memory_inputs(const PlanRequest& request, const TrainPlan& plan,
   const auto [activation_bytes, cast_bytes] = activations_of(rule, plan, workload);
   MemoryInputs memory{.trained_elements = trained_elements(tensors),
                       .block_elements = largest_block(blocks_of(plan, workload), tensors),
-                      .gathered_elements = gathered_of(plan, workload).more_at_once(),
                       .ranks = request.ranks,
                       .zero_stage = plan.zero.stage,
                       .zero_group = plan.zero.group_size,
@@ -309,6 +308,7 @@ ForecastInputs forecast_inputs(const PlanRequest& request, const TrainPlan& plan
                         .memory = memory_inputs(request, plan, workload),
                         .activations_origin = passes.formula};
   const bool is_half = inputs.memory.is_half;
+  const auto gathered = gathered_of(plan, workload);
   const Reduction reduction{.codec = request.codec,
                             .powersgd_rank = request.powersgd_rank,
                             .overlaps = plan.logical_shards == 0};
@@ -320,8 +320,9 @@ ForecastInputs forecast_inputs(const PlanRequest& request, const TrainPlan& plan
                  .weight_bytes = is_half ? 2.0 : 4.0,
                  .gradient_bytes = is_half && !inputs.memory.sums_passes ? 2.0 : 4.0,
                  .frozen_bytes = passes.gathered_bytes,
-                 .gathered_share = gathered_of(plan, workload).share()};
+                 .gathered_share = gathered.share()};
   inputs.memory.reduction = reduction;
+  inputs.memory.gathered_elements = gathered.more_at_once();
   inputs.memory_room = memory_room_of(request, plan, workload);
   return inputs;
 }
