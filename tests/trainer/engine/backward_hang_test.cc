@@ -30,7 +30,7 @@ bool becomes(const std::function<bool()>& holds) {
   const auto end = steady_clock::now() + kWaitMax;
   while (!holds()) {
     if (steady_clock::now() >= end) return false;
-    std::this_thread::yield();
+    std::this_thread::sleep_for(milliseconds(1));  // all ranks are threads here and want the cores
   }
   return true;
 }

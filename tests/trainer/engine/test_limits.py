@@ -1,4 +1,6 @@
-"""Limits of --limit: a rank that works at a slow disk ends nobody, and one that stands still is named."""
+"""Limits of --limit: a rank that works at a slow disk ends nobody, and one that stands still is named.
+
+`tests/trainer/repeat` runs them beside processes that are busy, and the stages of `make test` beside each other."""
 
 import os
 
@@ -9,17 +11,7 @@ LARGER = ("--layers", 2, "--width", 256, "--heads", 2, "--seq-len", 32, "--batch
 SLOW_DISK = os.environ.get("TJ_SLOW_DISK", "")
 
 
-BUSY_PROCESSES = 2
-
-
 class Limits(EngineTest):
-    """All of it beside processes that are busy."""
-
-    def setUp(self):
-        super().setUp()
-        for _ in range(BUSY_PROCESSES):
-            self.spawn(["sh", "-c", "while :; do :; done"], {})
-
     def start_ranks(self, world_size, *flags, slow=None):
         """`slow`: variables of the slow disk, by rank."""
         ranks = []
