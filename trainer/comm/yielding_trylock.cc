@@ -1,8 +1,9 @@
 // pthread_mutex_trylock() of this process: where it fails, the CPU goes to another thread.
 //
-// Gloo's device thread asks epoll again at once when it can't have a pair's mutex (transport/tcp/pair.cc, handleEvents: torch
-// 2.11). Where ranks have few cores it has often woken up in the place of the thread that holds the mutex, and asks a million
-// times in a second until the kernel takes its CPU away: adr/0030. Gloo is inside libtorch, and finds this function first
+// Gloo's device thread asks epoll again at once when it can't have a pair's mutex
+// (transport/tcp/pair.cc, handleEvents: torch 2.11). Where ranks have few cores it has often woken
+// up in the place of the thread that holds the mutex, and asks a million times in a second until
+// the kernel takes its CPU away (adr/0030). Gloo is inside libtorch, and finds this function first
 // because the program has it; tj_trainer_torch makes the linker take it.
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,6 +1,7 @@
 // A rank that hangs in the middle of its backward, whichever rank, gradient and order with the
 // others: it is the one that is named. Ranks are threads with real connections between them.
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <ATen/Parallel.h>
 #include <torch/types.h>
@@ -22,6 +23,7 @@ using std::chrono::steady_clock;
 
 constexpr int kRanks = 3;
 constexpr seconds kWaitMax{30};
+constexpr int kPollMilliseconds = 1;
 constexpr Limits kLimits{.start = 60, .step = 0.5};
 constexpr std::int64_t kHealthySteps = 2;  // the first backward decides the buckets of the second
 
@@ -30,7 +32,7 @@ bool becomes(const std::function<bool()>& holds) {
   const auto end = steady_clock::now() + kWaitMax;
   while (!holds()) {
     if (steady_clock::now() >= end) return false;
-    std::this_thread::sleep_for(milliseconds(1));  // all ranks are threads here and want the cores
+    ::poll(nullptr, 0, kPollMilliseconds);  // ranks are threads here, and want the cores
   }
   return true;
 }

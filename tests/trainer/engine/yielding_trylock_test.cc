@@ -1,4 +1,5 @@
-// A thread that asks for a taken mutex again and again lets its holder run, which Gloo's device thread relies on.
+// A thread that asks for a taken mutex again and again lets its holder run: Gloo's device thread
+// does so.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sched.h>
