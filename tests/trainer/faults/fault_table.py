@@ -28,6 +28,7 @@ from support.waiting import until  # noqa: E402
 TRAINER = os.environ.get("TJ_TRAINER", "")
 GROUPS = pathlib.Path("/sys/fs/cgroup")
 LEDGER_ERROR_MAX = 0.01
+UNSEEN_SECONDS_MAX = 1.0  # before the engine's process is there and after it is gone, in two attempts on a busy machine
 BATCH = ("--batch-size", 12)  # a fault comes within milliseconds: the steps after it may be short
 
 
@@ -109,9 +110,11 @@ def attempt(place, folder, out, number, start=together, more=()):
     return run
 
 
-def ledger_error(out, wall_seconds):
-    """By how much its seconds, of compute or saving or start or lost, are more than those that passed: a share."""
-    return json.loads((out / "ledger.json").read_text())["total_seconds"] / wall_seconds - 1
+def check_ledger(name, out, wall_seconds):
+    """Its seconds, of compute or saving or start or lost, are those that passed."""
+    seconds = json.loads((out / "ledger.json").read_text())["total_seconds"]
+    least, most = wall_seconds * (1 - LEDGER_ERROR_MAX) - UNSEEN_SECONDS_MAX, wall_seconds * (1 + LEDGER_ERROR_MAX)
+    assert least < seconds < most, f"{name}: the ledger sums to {seconds:.2f} s of {wall_seconds:.2f} s of wall time"
 
 
 def suffer(name, fault, place, folder, undisturbed):
@@ -131,8 +134,7 @@ def suffer(name, fault, place, folder, undisturbed):
         finish(run.ranks)
         assert files_of(out) == undisturbed, f"{name}: other bits than the undisturbed run"
         if had_begun and not went_on:
-            error = ledger_error(out, run.ranks[0].ended_at - begun_at)
-            assert abs(error) < LEDGER_ERROR_MAX, f"{name}: the ledger sums to {error:+.2%} of the wall time"
+            check_ledger(name, out, run.ranks[0].ended_at - begun_at)
     finally:
         place.mend()
         for rank in run.ranks.values():
