@@ -5,12 +5,16 @@
 
 #include <optional>
 
+#include "trainer/workload/kernel_launch.h"
+
 namespace tj::trainer {
 namespace {
 
-#define TJ_TEXT_OF(...) #__VA_ARGS__
-#define TJ_KERNELS(...) constexpr char kText[] = TJ_TEXT_OF(__VA_ARGS__);
+#define TJ_KERNELS(...) TJ_KERNEL_TEXT(__VA_ARGS__)
+constexpr char kText[] =
+#include "trainer/workload/bfloat16_pairs.inc"
 #include "trainer/workload/residual_norm.inc"
+    ;
 #undef TJ_KERNELS
 
 constexpr const char* kForward = "residual_norm_forward";
@@ -28,22 +32,12 @@ std::int64_t blocks_for(std::int64_t count, std::int64_t per_block) {
 /// Null: the tensor is not there.
 void* pointer(const at::Tensor& tensor) { return tensor.defined() ? tensor.data_ptr() : nullptr; }
 
-/// One launch: pointers to the arguments, in order.
-template <typename... Arguments>
-void launch(GpuKernels& kernels, const char* name, const KernelShape& shape,
-            Arguments... arguments) {
-  const void* const kernel = kernels.prepare(kText, name);
-  TORCH_CHECK(kernel != nullptr, "the kernel ", name, " can't be compiled");
-  std::array<void*, sizeof...(Arguments)> pointers{&arguments...};
-  kernels.launch(kernel, shape, pointers);
-}
-
 struct ByKernel : torch::autograd::Function<ByKernel> {
   using Context = torch::autograd::AutogradContext;
   using Tensors = torch::autograd::variable_list;
   enum Input : std::size_t { kKernels, kX, kBranch, kWeight, kBias, kEps, kInputs };
 
-  /// normed, and where there is a branch, the sum.
+  /// normed and the sum, which without a branch is x.
   static Tensors forward(Context* context, GpuKernels* kernels, const at::Tensor& x,
                          const std::optional<at::Tensor>& branch, const at::Tensor& weight,
                          const at::Tensor& bias, double eps) {
@@ -56,17 +50,16 @@ struct ByKernel : torch::autograd::Function<ByKernel> {
     auto normed = at::empty_like(stream);
     const auto numbers = stream.options().dtype(at::kFloat);
     const auto means = at::empty({rows}, numbers), inverse_deviations = at::empty({rows}, numbers);
-    launch(*kernels, kForward, {.blocks = blocks_for(rows, kRowsOfBlock), .threads = kThreads},
-           pointer(stream), pointer(added), pointer(scale), pointer(shift),
-           branch ? pointer(sum) : nullptr, pointer(normed), pointer(means),
-           pointer(inverse_deviations), static_cast<long long>(rows), static_cast<long long>(pairs),
-           static_cast<float>(eps));
+    launch(*kernels, kText, kForward,
+           {.blocks = blocks_for(rows, kRowsOfBlock), .threads = kThreads}, pointer(stream),
+           pointer(added), pointer(scale), pointer(shift), branch ? pointer(sum) : nullptr,
+           pointer(normed), pointer(means), pointer(inverse_deviations),
+           static_cast<long long>(rows), static_cast<long long>(pairs), static_cast<float>(eps));
     context->saved_data["kernels"] = reinterpret_cast<std::int64_t>(kernels);  // outlives training
     context->saved_data["branch"] = branch.has_value();
     // An output must be kept as one, or the graph would keep itself alive.
     context->save_for_backward({sum, scale, means, inverse_deviations});
-    if (branch) return {normed, sum};
-    return {normed};
+    return {normed, branch ? sum : x};
   }
 
   static Tensors backward(Context* context, Tensors gradients) {
@@ -76,20 +69,19 @@ struct ByKernel : torch::autograd::Function<ByKernel> {
     const auto d_normed = gradients[0].defined() ? gradients[0].to(sum.scalar_type()).contiguous()
                                                  : torch::zeros_like(sum);
     const bool has_branch = context->saved_data["branch"].toBool();
-    const auto d_sum = has_branch && gradients[1].defined()
-                           ? gradients[1].to(sum.scalar_type()).contiguous()
-                           : at::Tensor();
+    const auto d_sum =
+        gradients[1].defined() ? gradients[1].to(sum.scalar_type()).contiguous() : at::Tensor();
     const std::int64_t pairs = sum.size(-1) / 2;
     const std::int64_t rows = sum.numel() / sum.size(-1);
     const auto d_x = at::empty_like(sum);
-    launch(kernels, kBackward, {.blocks = blocks_for(rows, kRowsOfBlock), .threads = kThreads},
-           pointer(d_normed), pointer(d_sum), pointer(sum), pointer(weight), pointer(means),
-           pointer(deviations), pointer(d_x), static_cast<long long>(rows),
-           static_cast<long long>(pairs));
+    launch(kernels, kText, kBackward,
+           {.blocks = blocks_for(rows, kRowsOfBlock), .threads = kThreads}, pointer(d_normed),
+           pointer(d_sum), pointer(sum), pointer(weight), pointer(means), pointer(deviations),
+           pointer(d_x), static_cast<long long>(rows), static_cast<long long>(pairs));
     const std::int64_t chunks = blocks_for(rows, kRowsOfChunk);
     const auto d_weight = at::empty({chunks, 2 * pairs}, weight.options());
     const auto d_bias = at::empty_like(d_weight);
-    launch(kernels, kBackwardColumns,
+    launch(kernels, kText, kBackwardColumns,
            {.blocks = blocks_for(pairs, kThreads), .blocks_y = chunks, .threads = kThreads},
            pointer(d_normed), pointer(sum), pointer(means), pointer(deviations), pointer(d_weight),
            pointer(d_bias), static_cast<long long>(rows), static_cast<long long>(pairs),
@@ -133,12 +125,11 @@ ResidualNorm residual_norm(const at::Tensor& x, const at::Tensor& branch, const 
   return {.sum = sum, .normed = norm_by_torch(sum, weight, bias, eps)};
 }
 
-at::Tensor residual_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                         double eps) {
-  if (!is_for_kernel(x)) return norm_by_torch(x, weight, bias, eps);
+ResidualNorm residual_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                           double eps) {
+  if (!is_for_kernel(x)) return {.sum = x, .normed = norm_by_torch(x, weight, bias, eps)};
   return residual_norm_by_kernel(*gpu_kernels(), x, {}, weight.to(at::kFloat), bias.to(at::kFloat),
-                                 eps)
-      .normed;
+                                 eps);
 }
 
 ResidualNorm residual_norm_by_kernel(GpuKernels& kernels, const at::Tensor& x,
@@ -146,7 +137,7 @@ ResidualNorm residual_norm_by_kernel(GpuKernels& kernels, const at::Tensor& x,
                                      const at::Tensor& bias, double eps) {
   const auto made = ByKernel::apply(
       &kernels, x, branch.defined() ? std::optional(branch) : std::nullopt, weight, bias, eps);
-  return {.sum = branch.defined() ? made[1] : x, .normed = made[0]};
+  return {.sum = made[1], .normed = made[0]};
 }
 
 }  // namespace tj::trainer

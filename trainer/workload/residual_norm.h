@@ -23,9 +23,9 @@ at::ScalarType residual_type(Precision precision, at::Device device, std::int64_
 /// (Ba, Kiros and Hinton 2016: Layer normalization), and has the type of the stream.
 ResidualNorm residual_norm(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& weight,
                            const at::Tensor& bias, double eps);
-/// Of x alone.
-at::Tensor residual_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                         double eps);
+/// Of x alone, which is the sum: who goes on with that has its gradient added by the kernel.
+ResidualNorm residual_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                           double eps);
 
 /// By the kernel, whichever device has it. x and branch, which may be undefined, are bfloat16 of an
 /// even width, weight and bias float32.

@@ -6,7 +6,17 @@
 
 #include <cmath>
 
+#include "tests/trainer/engine/host_kernels.h"
+
 namespace tj::trainer {
+namespace host_gpu {
+
+#define TJ_KERNELS(...) __VA_ARGS__
+#include "trainer/workload/bfloat16_pairs.inc"
+#include "trainer/workloads/gpt2/logit_gradients.inc"
+
+}  // namespace host_gpu
+
 namespace {
 
 constexpr std::int64_t kIgnored = 3;
@@ -69,6 +79,44 @@ TEST(HeadLossInBfloat16, a_certain_token_keeps_its_small_gradient) {
   const auto gradient = torch::autograd::grad({loss}, {x})[0].item<double>();
   const double wanted = 1 / (1 + std::exp(-7.0)) - 1;
   EXPECT_NEAR(gradient / wanted, 1, 0.01);
+}
+
+/// A row of more eights than a block of 1024 has threads, one of less than a warp, and a last eight
+/// that is half filled.
+TEST(LogitGradients, the_kernel_computes_what_torch_does) {
+  host_gpu::HostKernels kernels{
+      {{"logit_gradients", host_gpu::call_of(host_gpu::logit_gradients)}}};
+  auto generator = at::detail::createCPUGenerator(7);
+  for (const auto& [vocabulary, stride] :
+       {std::pair<std::int64_t, std::int64_t>{8500, 8512}, {700, 704}, {5, 64}}) {
+    const auto logits =
+        (torch::randn({4, stride}, generator) * 4).to(at::kBFloat16);  // behind the vocabulary, too
+    const auto targets =
+        torch::tensor({vocabulary - 1, kIgnored, std::int64_t{0}, std::int64_t{4}});
+    const auto leaf = logits.narrow(1, 0, vocabulary).to(at::kFloat).detach().requires_grad_(true);
+    const auto losses = at::cross_entropy_loss(leaf, targets, {}, at::Reduction::None, kIgnored);
+    const auto wanted = torch::autograd::grad({losses.sum()}, {leaf})[0];
+
+    const auto found = logit_gradients_by_kernel(kernels, logits, vocabulary, targets, kIgnored);
+    EXPECT_TRUE(torch::allclose(-found, losses, 1e-5, 1e-5)) << vocabulary;
+    const auto made = logits.to(at::kFloat);
+    EXPECT_TRUE(torch::allclose(made.narrow(1, 0, vocabulary), wanted, 1.0 / 128, 1e-6))
+        << vocabulary;
+    EXPECT_EQ(made.narrow(1, vocabulary, stride - vocabulary).abs().max().item<float>(), 0);
+    EXPECT_EQ(made[1].abs().max().item<float>(), 0) << "an ignored target";
+  }
+}
+
+TEST(LogitGradients, what_is_not_a_number_is_told_in_the_loss) {
+  host_gpu::HostKernels kernels{
+      {{"logit_gradients", host_gpu::call_of(host_gpu::logit_gradients)}}};
+  for (const float odd : {NAN, INFINITY}) {
+    const auto logits = torch::zeros({1, 64}, at::kBFloat16);
+    logits[0][9] = odd;
+    const auto found =
+        logit_gradients_by_kernel(kernels, logits, 64, torch::tensor({1L}), kIgnored);
+    EXPECT_TRUE(std::isnan(found.item<float>())) << odd;
+  }
 }
 
 TEST(HeadLossBlocks, are_few_and_of_whole_tiles_on_a_gpu) {

@@ -1,5 +1,5 @@
 // A GPU in small, for kernels that are given as text: it computes them on the CPU, block by block,
-// with a thread for each of the GPU's.
+// with a thread for each of the GPU's. A test includes their files inside host_gpu.
 #pragma once
 #include <array>
 #include <barrier>
@@ -15,7 +15,16 @@
 
 #include "trainer/workload/gpu_kernel.h"
 
+#define __device__
+#define __global__
+#define __launch_bounds__(threads)
+#define __shared__ static  // blocks come one after another
+
 namespace tj::trainer::host_gpu {
+
+struct uint4 {
+  unsigned int x, y, z, w;
+};
 
 struct Place {
   unsigned int x = 0;
@@ -30,6 +39,7 @@ struct Warp {
   std::barrier<> meeting{kWarp};
 };
 inline thread_local Warp* own_warp = nullptr;
+inline thread_local std::barrier<>* own_block = nullptr;
 
 /// All threads of the warp call it.
 inline float __shfl_xor_sync(unsigned int, float value, int distance) {
@@ -40,6 +50,9 @@ inline float __shfl_xor_sync(unsigned int, float value, int distance) {
   own_warp->meeting.arrive_and_wait();
   return other;
 }
+/// All threads of the block call it.
+inline void __syncthreads() { own_block->arrive_and_wait(); }
+inline float __expf(float x) { return std::exp(x); }
 inline float __uint_as_float(unsigned int bits) { return std::bit_cast<float>(bits); }
 inline unsigned int __float_as_uint(float value) { return std::bit_cast<unsigned int>(value); }
 
@@ -75,6 +88,7 @@ class HostKernels final : public GpuKernels {
   static void compute(Place block, unsigned threads, const Call& call, std::span<void*> arguments) {
     std::vector<std::unique_ptr<Warp>> warps;
     for (unsigned i = 0; i < threads; i += kWarp) warps.push_back(std::make_unique<Warp>());
+    std::barrier<> all(threads);
     std::vector<std::jthread> team;
     for (unsigned i = 0; i < threads; ++i) {
       team.emplace_back([&, i] {
@@ -82,6 +96,7 @@ class HostKernels final : public GpuKernels {
         blockDim = {threads, 1};
         threadIdx = {i, 0};
         own_warp = warps[i / kWarp].get();
+        own_block = &all;
         call(arguments);
       });
     }

@@ -226,8 +226,12 @@ def losses(folder):
     return {line["step"]: line["loss"] for line in events(folder) if "loss" in line}
 
 
-def farthest(one, other):
-    """The largest relative difference of two runs' losses, which must be of the same steps."""
+def differences(one, other):
+    """The relative differences of two runs' losses, which must be of the same steps."""
     if one.keys() != other.keys() or not one:
         raise Failed(f"losses of other steps: {sorted(one)} and {sorted(other)}")
-    return max(abs(one[step] - other[step]) / max(abs(one[step]), 1e-9) for step in one)
+    return [abs(one[step] - other[step]) / max(abs(one[step]), 1e-9) for step in one]
+
+
+def farthest(one, other):
+    return max(differences(one, other))

@@ -178,13 +178,13 @@ at::Tensor Gpt2::layer_with(const Attend& attend, const at::Tensor& x_BTC, std::
   const auto by_head = [&](const at::Tensor& t) {
     return t.view({samples, tokens, config_.heads, width / config_.heads}).transpose(1, 2);
   };
-  const auto normed_BTC = residual_norm(x_BTC, p(0), p(1), kNormEps);
-  const auto qkv = conv1d(normed_BTC, p(2), p(3)).split(width, 2);
+  const auto entering = residual_norm(x_BTC, p(0), p(1), kNormEps);
+  const auto qkv = conv1d(entering.normed, p(2), p(3)).split(width, 2);
   const auto mixed_BHTc = attend(by_head(qkv[0]), by_head(qkv[1]), by_head(qkv[2]));
   const auto mixed_BTC = mixed_BHTc.transpose(1, 2).reshape({samples, tokens, width});
   const auto attended = residual_norm(
-      x_BTC, dropped(conv1d(mixed_BTC, p(4), p(5)), attention_stream(index), first_sample), p(6),
-      p(7), kNormEps);
+      entering.sum, dropped(conv1d(mixed_BTC, p(4), p(5)), attention_stream(index), first_sample),
+      p(6), p(7), kNormEps);
   const auto hidden = gelu_of(conv1d(attended.normed, p(8), p(9)), config_.gelu);
   return attended.sum + dropped(conv1d(hidden, p(10), p(11)), mlp_stream(index), first_sample);
 }
@@ -216,7 +216,7 @@ at::Tensor Gpt2::trunk(const at::Tensor& inputs_BT,
 
 at::Tensor Gpt2::last_norm(const at::Tensor& x_BTC) const {
   const auto last = parameters_.size() - 2;
-  return residual_norm(x_BTC, parameters_[last], parameters_[last + 1], kNormEps);
+  return residual_norm(x_BTC, parameters_[last], parameters_[last + 1], kNormEps).normed;
 }
 
 at::Tensor Gpt2::logits(const at::Tensor& tokens) const {
@@ -252,8 +252,7 @@ at::Tensor Gpt2::head_loss(const at::Tensor& x_BTC, const at::Tensor& targets) c
   // On a GPU the logits of a pass would be most of its memory. Not in float16: the gradient of the
   // logits needs the loss scale before it is rounded.
   if (options_.precision == Precision::bf16 && x_NC.is_cuda())
-    return head_loss_sum(x_NC.to(at::kBFloat16), parameters_[0].to(at::kBFloat16), targets,
-                         ignored);
+    return head_loss_sum(x_NC.to(at::kBFloat16), parameters_[0], targets, ignored);
   const auto logits = at::matmul(x_NC, parameters_[0].t());
   return at::cross_entropy_loss(logits.to(at::kFloat), targets, {}, at::Reduction::Sum, ignored);
 }

@@ -4,10 +4,25 @@
 #include <torch/autograd.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <cmath>
+
+#include "trainer/workload/kernel_launch.h"
 
 namespace tj::trainer {
 namespace {
+
+#define TJ_KERNELS(...) TJ_KERNEL_TEXT(__VA_ARGS__)
+constexpr char kText[] =
+#include "trainer/workload/bfloat16_pairs.inc"
+#include "trainer/workloads/gpt2/logit_gradients.inc"
+    ;
+#undef TJ_KERNELS
+
+constexpr const char* kKernel = "logit_gradients";
+constexpr std::int64_t kWarp = 32;
+constexpr std::int64_t kThreadsMax = 1024;
+constexpr std::int64_t kLogitsOfThread = 8;  // that it reads at once
 
 constexpr std::int64_t kBlockLogitsMax = 32 << 20;  // 128 MB
 /// Logits of a token begin at a multiple of 64 bytes: matrix products are a third faster than with
@@ -45,6 +60,22 @@ at::Tensor logit_gradients(const at::Tensor& product_RS, std::int64_t vocabulary
   return sum;
 }
 
+/// Null: torch's operations do it.
+GpuKernels* kernels_for(const at::Tensor& x) {
+  auto* const kernels = gpu_kernels();
+  const bool fits = x.is_cuda() && x.scalar_type() == at::kBFloat16 && kernels != nullptr;
+  return fits && kernels->prepare(kText, kKernel) != nullptr ? kernels : nullptr;
+}
+
+/// The weights in bfloat16, with rows of zeros up to `stride`: with GPT-2's 50257 rows the products
+/// take four times as long on an H100.
+at::Tensor padded(const at::Tensor& w_VC, std::int64_t stride) {
+  const auto all_SC = at::empty({stride, w_VC.size(1)}, w_VC.options().dtype(at::kBFloat16));
+  all_SC.narrow(0, 0, w_VC.size(0)).copy_(w_VC);
+  all_SC.narrow(0, w_VC.size(0), stride - w_VC.size(0)).zero_();
+  return all_SC;
+}
+
 struct HeadLoss : torch::autograd::Function<HeadLoss> {
   using Context = torch::autograd::AutogradContext;
 
@@ -54,32 +85,42 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
     const auto vocabulary = w_VC.size(0);
     const auto stride = logit_stride(x_NC.is_cuda(), vocabulary);
     const auto rows_max = logit_rows(x_NC.is_cuda(), tokens, stride);
-    // An ignored token has no part in the gradient of the weights, nor one of its own.
+    auto* const kernels = kernels_for(x_NC);
+    // An ignored token has no part in the gradient of the weights, nor one of its own. The kernel
+    // sees to that.
     const auto is_ignored_N = targets.eq(ignored);
-    const auto known_NC = x_NC.masked_fill(is_ignored_N.unsqueeze(1), 0);
+    const auto known_NC = kernels ? x_NC : x_NC.masked_fill(is_ignored_N.unsqueeze(1), 0);
+    const bool is_float = x_NC.scalar_type() == at::kFloat;
+    const auto w_PC = is_float ? w_VC : padded(w_VC, stride);
+    const auto columns = w_PC.size(0);
     const auto block = at::empty({rows_max, stride}, x_NC.options());
     auto dx_NC = at::empty_like(x_NC);
-    const bool is_float = x_NC.scalar_type() == at::kFloat;
-    auto dw_VC = at::zeros_like(w_VC, w_VC.options().dtype(at::kFloat));
+    auto dw_PC = at::zeros_like(w_PC, w_PC.options().dtype(at::kFloat));
     auto loss = at::zeros({}, x_NC.options().dtype(at::kDouble));
     for (std::int64_t first = 0; first < tokens; first += rows_max) {
       const auto rows = std::min(rows_max, tokens - first);
       const auto x_RC = known_NC.narrow(0, first, rows);
+      const auto targets_R = targets.narrow(0, first, rows);
       const auto product_RS = block.narrow(0, 0, rows);  // with the columns that only fill the row
-      auto product_RV = product_RS.narrow(1, 0, vocabulary);
-      at::mm_out(product_RV, x_RC, w_VC.t());
-      loss.sub_(logit_gradients(product_RS, vocabulary, targets.narrow(0, first, rows),
-                                is_ignored_N.narrow(0, first, rows)));
-      auto dx_RC = dx_NC.narrow(0, first, rows);
-      at::mm_out(dx_RC, product_RV, w_VC);
-      if (is_float) {
-        dw_VC.addmm_(product_RV.t(), x_RC);
+      auto product_RP = product_RS.narrow(1, 0, columns);
+      at::mm_out(product_RP, x_RC, w_PC.t());
+      if (kernels) {
+        loss.sub_(logit_gradients_by_kernel(*kernels, product_RS, vocabulary, targets_R, ignored)
+                      .sum(at::kDouble));
       } else {
-        dw_VC.add_(at::mm(product_RV.t(), x_RC));  // the sum over blocks needs more than 8 bits
+        loss.sub_(logit_gradients(product_RS, vocabulary, targets_R,
+                                  is_ignored_N.narrow(0, first, rows)));
+      }
+      auto dx_RC = dx_NC.narrow(0, first, rows);
+      at::mm_out(dx_RC, product_RP, w_PC);
+      if (is_float) {
+        dw_PC.addmm_(product_RP.t(), x_RC);
+      } else {
+        dw_PC.add_(at::mm(product_RP.t(), x_RC));  // the sum over blocks needs more than 8 bits
       }
     }
-    dx_NC.masked_fill_(is_ignored_N.unsqueeze(1), 0);
-    context->save_for_backward({dx_NC, dw_VC});
+    if (!kernels) dx_NC.masked_fill_(is_ignored_N.unsqueeze(1), 0);
+    context->save_for_backward({dx_NC, dw_PC.narrow(0, 0, vocabulary)});
     return loss.to(at::kFloat);
   }
 
@@ -92,6 +133,20 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
 };
 
 }  // namespace
+
+at::Tensor logit_gradients_by_kernel(GpuKernels& kernels, const at::Tensor& logits_RS,
+                                     std::int64_t vocabulary, const at::Tensor& targets_R,
+                                     std::int64_t ignored) {
+  const auto rows = logits_RS.size(0), stride = logits_RS.size(1);
+  const auto targets = targets_R.contiguous();
+  const auto log_probabilities = at::empty({rows}, logits_RS.options().dtype(at::kFloat));
+  const auto warps = (stride / kLogitsOfThread + kWarp - 1) / kWarp;
+  launch(kernels, kText, kKernel, {.blocks = rows, .threads = std::min(warps * kWarp, kThreadsMax)},
+         logits_RS.data_ptr(), targets.data_ptr(), log_probabilities.data_ptr(),
+         static_cast<long long>(vocabulary), static_cast<long long>(stride),
+         static_cast<long long>(ignored));
+  return log_probabilities;
+}
 
 std::int64_t logit_stride(bool is_gpu, std::int64_t vocabulary) {
   const auto alignment = is_gpu ? kGpuAlignment : kAlignment;
@@ -107,10 +162,14 @@ at::Tensor head_loss_sum(const at::Tensor& x_NC, const at::Tensor& w_VC, const a
                          std::int64_t ignored) {
   if (at::GradMode::is_enabled()) return HeadLoss::apply(x_NC, w_VC, targets, ignored);
   auto loss = at::zeros({}, x_NC.options().dtype(at::kDouble));
-  const auto rows_max = logit_rows(x_NC.is_cuda(), x_NC.size(0), w_VC.size(0));
+  const auto vocabulary = w_VC.size(0);
+  const bool is_float = x_NC.scalar_type() == at::kFloat;
+  const auto w_PC = is_float ? w_VC : padded(w_VC, logit_stride(x_NC.is_cuda(), vocabulary));
+  const auto rows_max = logit_rows(x_NC.is_cuda(), x_NC.size(0), w_PC.size(0));
   for (std::int64_t first = 0; first < x_NC.size(0); first += rows_max) {
     const auto rows = std::min(rows_max, x_NC.size(0) - first);
-    const auto logits_RV = at::mm(x_NC.narrow(0, first, rows), w_VC.t()).to(at::kFloat);
+    const auto product_RP = at::mm(x_NC.narrow(0, first, rows), w_PC.t());
+    const auto logits_RV = product_RP.narrow(1, 0, vocabulary).to(at::kFloat);
     loss += at::cross_entropy_loss(logits_RV, targets.narrow(0, first, rows), {},
                                    at::Reduction::Sum, ignored);
   }
