@@ -67,7 +67,7 @@ int run_at(const WorkloadCommand& command, const Flags& flags, const Place& plac
   const auto found = accelerator_for(place.device, ProcessEnv{});
   if (!found) return fail(bad_config(found.error()));
   use_kernels_of(*found);
-  set_up_cudnn(/*is_repeatable=*/false);
+  set_up_cudnn(CudnnChoice::by_rule);  // a video may be short
   const bool is_half = found->gpu() && !place.is_precision_given;
   const CommandCall call{.flags = flags,
                          .gpu = found->gpu(),

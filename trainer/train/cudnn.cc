@@ -4,12 +4,12 @@
 
 namespace tj::trainer {
 
-void set_up_cudnn(bool is_repeatable) {
+void set_up_cudnn(CudnnChoice choice) {
   auto& context = at::globalContext();
   context.setFloat32Precision(at::Float32Backend::CUDA, at::Float32Op::CONV,
                               at::Float32Precision::IEEE);
-  context.setDeterministicCuDNN(is_repeatable);
-  context.setBenchmarkCuDNN(!is_repeatable);
+  context.setDeterministicCuDNN(choice == CudnnChoice::in_order);
+  context.setBenchmarkCuDNN(choice == CudnnChoice::by_trying);
 }
 
 }  // namespace tj::trainer

@@ -130,8 +130,9 @@ std::vector<Setting> place_settings(const TrainPlan& plan, const Accelerator& ac
   if (accelerator.gpu()) {
     rows.push_back({"attention by",
                     attention_backend(device_of(accelerator.gpu()), type_of(plan.precision)),
-                    "computed: torch's choice for " + std::string(to_string(plan.precision))});
-    const bool repeats = plan.repeats_convolutions;
+                    "computed: the fastest for " + std::string(to_string(plan.precision)) +
+                        (plan.is_repeatable ? " that adds in one order" : "")});
+    const bool repeats = plan.is_repeatable;
     rows.push_back({"convolutions by",
                     repeats ? "cuDNN, adding in one order" : "the fastest that cuDNN finds",
                     repeats ? "flag" : "default"});
@@ -279,7 +280,8 @@ Prepared prepare(TrainPlan& plan, Workload& workload, const ProcessEnv& env) {
   const auto settled = settle_device(plan, prepared.accelerator);
   lint_variables(prepared.accelerator, env);
   use_kernels_of(prepared.accelerator);
-  set_up_cudnn(plan.repeats_convolutions);
+  set_up_cudnn(plan.is_repeatable ? CudnnChoice::in_order : CudnnChoice::by_trying);
+  use_attention_in_order(plan.is_repeatable);
   prepared.threads = choose_threads(plan.threads, env);
   prepared.inputs = open_inputs(plan, workload, env, gpu_that_reads(prepared.accelerator, env));
   if (!found) prepared.inputs.failure = bad_config(found.error());

@@ -55,9 +55,9 @@ constexpr Flag kFlags[] = {
     {.name = "--device",
      .help = "cpu; cuda: a GPU for each process, or no run; auto: where one can be used (auto)"},
     {.name = "--precision", .help = "of matrix products: fp32, bf16 or fp16 (fp32; bf16 on a GPU)"},
-    {.name = "--repeatable-convolutions",
-     .help = "on a GPU: the same bits each time, by algorithms of cuDNN that add in one order, not "
-             "by the fastest that it finds",
+    {.name = "--repeatable",
+     .help = "on a GPU: the same bits each time, by attention and convolutions that add in one "
+             "order, not by the fastest",
      .is_switch = true},
     {.name = "--recompute",
      .help = "keep each layer's input only and run it again in backward: less memory, more time",

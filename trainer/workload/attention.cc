@@ -26,10 +26,24 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   return at::scaled_dot_product_attention(q, k, v, sees.mask(), /*dropout_p=*/0.0, sees.is_causal);
 }
 
+bool is_wanted_in_order = true;
+
+/// cuDNN, the fastest on an H100, first or not at all: it takes long to prepare for a shape, and
+/// its backward has no order that torch can ask for.
+void prefer_cudnn(bool is_preferred) {
+  using at::SDPBackend;
+  auto& context = at::globalContext();
+  if (context.userEnabledCuDNNSDP() == is_preferred) return;
+  std::vector<std::int64_t> order;
+  for (const auto backend : {SDPBackend::cudnn_attention, SDPBackend::flash_attention,
+                             SDPBackend::efficient_attention, SDPBackend::math})
+    order.push_back(static_cast<std::int64_t>(backend));
+  context.setSDPPriorityOrder(order);
+  context.setSDPUseCuDNN(is_preferred);
+}
+
 at::SDPBackend backend_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                           const Sees& sees) {
-  // cuDNN's backward has no order that torch can ask for.
-  at::globalContext().setSDPUseCuDNN(false);
   return static_cast<at::SDPBackend>(
       at::_fused_sdp_choice(q, k, v, sees.mask(), /*dropout_p=*/0.0, sees.is_causal));
 }
@@ -98,10 +112,12 @@ at::Tensor attention_in_order(const at::Tensor& q, const at::Tensor& k, const at
   return at::GradMode::is_enabled() ? InOrder::apply(q, k, v, sees) : attention(q, k, v, sees);
 }
 
-at::Tensor repeatable_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                const Sees& sees) {
-  // The others have an order anyway.
-  const bool may_lack_order = q.is_cuda() && backend_of(q, k, v, sees) != at::SDPBackend::math;
+at::Tensor attention_as_wanted(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                               const Sees& sees, bool is_of_one_shape = false) {
+  if (!q.is_cuda()) return attention(q, k, v, sees);  // has an order anyway
+  prefer_cudnn(is_of_one_shape && !is_wanted_in_order);
+  const bool may_lack_order =
+      is_wanted_in_order && backend_of(q, k, v, sees) != at::SDPBackend::math;
   return may_lack_order ? attention_in_order(q, k, v, sees) : attention(q, k, v, sees);
 }
 
@@ -112,8 +128,15 @@ at::Tensor for_heads(const at::Tensor& keys, const at::Tensor& q) {
 
 }  // namespace
 
+void use_attention_in_order(bool is_in_order) { is_wanted_in_order = is_in_order; }
+
 at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-  return repeatable_attention(q, k, v, {.is_causal = true});
+  return attention_as_wanted(q, k, v, {.is_causal = true});
+}
+
+at::Tensor causal_attention_of_one_shape(const at::Tensor& q, const at::Tensor& k,
+                                         const at::Tensor& v) {
+  return attention_as_wanted(q, k, v, {.is_causal = true}, /*is_of_one_shape=*/true);
 }
 
 at::Tensor causal_attention_in_order(const at::Tensor& q, const at::Tensor& k,
@@ -123,7 +146,7 @@ at::Tensor causal_attention_in_order(const at::Tensor& q, const at::Tensor& k,
 
 at::Tensor masked_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             const at::Tensor& visible) {
-  return repeatable_attention(q, for_heads(k, q), for_heads(v, q), {.visible = visible});
+  return attention_as_wanted(q, for_heads(k, q), for_heads(v, q), {.visible = visible});
 }
 
 at::Tensor masked_attention_in_order(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
@@ -134,6 +157,7 @@ at::Tensor masked_attention_in_order(const at::Tensor& q, const at::Tensor& k, c
 std::string attention_backend(at::Device device, at::ScalarType type) {
   const auto q = torch::zeros({1, 1, 128, 64}, at::TensorOptions().device(device).dtype(type))
                      .requires_grad_(true);
+  if (!device.is_cpu()) prefer_cudnn(!is_wanted_in_order);
   switch (backend_of(q, q, q, {.is_causal = true})) {
     case at::SDPBackend::math: return "math";
     case at::SDPBackend::flash_attention: return "flash";

@@ -7,12 +7,12 @@ namespace tj::trainer {
 namespace {
 
 /// What a GPU would compute by; torch keeps it without one as well.
-TEST(Cudnn, is_either_repeatable_or_tries_what_is_fastest) {
+TEST(Cudnn, adds_in_one_order_or_tries_what_is_fastest_or_does_neither) {
   const auto& context = at::globalContext();
-  for (const bool is_repeatable : {true, false}) {
-    set_up_cudnn(is_repeatable);
-    EXPECT_EQ(context.deterministicCuDNN(), is_repeatable);
-    EXPECT_EQ(context.benchmarkCuDNN(), !is_repeatable);
+  for (const auto choice : {CudnnChoice::in_order, CudnnChoice::by_trying, CudnnChoice::by_rule}) {
+    set_up_cudnn(choice);
+    EXPECT_EQ(context.deterministicCuDNN(), choice == CudnnChoice::in_order);
+    EXPECT_EQ(context.benchmarkCuDNN(), choice == CudnnChoice::by_trying);
     EXPECT_EQ(context.float32Precision(at::Float32Backend::CUDA, at::Float32Op::CONV),
               at::Float32Precision::IEEE);
   }

@@ -193,12 +193,12 @@ TEST(TrainPlan, passes_are_bf16_on_a_gpu_unless_a_flag_says_otherwise) {
   }
 }
 
-TEST(TrainPlan, convolutions_are_the_fastest_unless_their_bits_are_asked_for) {
+TEST(TrainPlan, a_gpu_takes_the_fastest_way_unless_its_bits_are_asked_for) {
   const auto repeats = [](const Flags& flags) {
-    return gpt2_run(flags_with(flags), 1)->plan.repeats_convolutions;
+    return gpt2_run(flags_with(flags), 1)->plan.is_repeatable;
   };
   EXPECT_FALSE(repeats({}));
-  EXPECT_TRUE(repeats({{"--repeatable-convolutions", "true"}}));
+  EXPECT_TRUE(repeats({{"--repeatable", "true"}}));
   EXPECT_TRUE(repeats({{"--deterministic", "true"}}));
 }
 

@@ -37,12 +37,11 @@ class Case:
     """How the kit trains a workload."""
     workload: str
     flags: typing.Callable  # of the kit and the number of steps
-    repeatable: tuple = ()  # what it takes besides for the same bits in each run on a GPU
     program: str = "trainer"
 
 
 # Two on samples that their programs make up: robots' data take Arrow's libraries and conversations those of pictures, which the kit does not have.
-CASES = (Case("gpt2", gpt2_flags), Case("taehv", taehv_flags, ("--repeatable-convolutions",)),
+CASES = (Case("gpt2", gpt2_flags), Case("taehv", taehv_flags),
          Case("pi0", pi0_flags, program="pi0_colours/trainer"), Case("qwen_vggt", qwen_flags, program="qwen_scenes/trainer"))
 
 
@@ -96,7 +95,7 @@ def resume(kit):
 def resumed(kit, case):
     """Half a run that goes on, beside a whole one."""
     half, steps = kit.size.loss_steps // 2, kit.size.loss_steps // 2 * 2
-    flags = [*case.flags(kit, steps), *case.repeatable, "--save-every", half]
+    flags = [*case.flags(kit, steps), "--repeatable", "--save-every", half]
     whole, again = kit.folder(f"{case.workload}-undisturbed"), kit.folder(f"{case.workload}-resumed")
     kit.train(f"{case.workload}-undisturbed", *flags, out=whole, program=case.program)
     shutil.copytree(whole / f"step-{half:06}", again / f"step-{half:06}")

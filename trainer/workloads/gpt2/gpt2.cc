@@ -165,7 +165,7 @@ at::Tensor Gpt2::dropped(const at::Tensor& x_BTC, std::uint32_t stream,
 
 at::Tensor Gpt2::layer(const at::Tensor& x_BTC, std::int64_t index,
                        std::optional<std::int64_t> first_sample) const {
-  return layer_with(causal_attention, x_BTC, index, first_sample);
+  return layer_with(causal_attention_of_one_shape, x_BTC, index, first_sample);
 }
 
 at::Tensor Gpt2::layer_with(const Attend& attend, const at::Tensor& x_BTC, std::int64_t index,

@@ -60,6 +60,12 @@ at::Tensor logit_gradients(const at::Tensor& product_RS, std::int64_t vocabulary
   return sum;
 }
 
+/// As many as have work in the last turn, too.
+std::int64_t threads_for(std::int64_t eights) {
+  const auto turns = (eights + kThreadsMax - 1) / kThreadsMax;
+  return (eights + turns * kWarp - 1) / (turns * kWarp) * kWarp;
+}
+
 /// Null: torch's operations do it.
 GpuKernels* kernels_for(const at::Tensor& x) {
   auto* const kernels = gpu_kernels();
@@ -140,11 +146,10 @@ at::Tensor logit_gradients_by_kernel(GpuKernels& kernels, const at::Tensor& logi
   const auto rows = logits_RS.size(0), stride = logits_RS.size(1);
   const auto targets = targets_R.contiguous();
   const auto log_probabilities = at::empty({rows}, logits_RS.options().dtype(at::kFloat));
-  const auto warps = (stride / kLogitsOfThread + kWarp - 1) / kWarp;
-  launch(kernels, kText, kKernel, {.blocks = rows, .threads = std::min(warps * kWarp, kThreadsMax)},
-         logits_RS.data_ptr(), targets.data_ptr(), log_probabilities.data_ptr(),
-         static_cast<long long>(vocabulary), static_cast<long long>(stride),
-         static_cast<long long>(ignored));
+  launch(kernels, kText, kKernel,
+         {.blocks = rows, .threads = threads_for(stride / kLogitsOfThread)}, logits_RS.data_ptr(),
+         targets.data_ptr(), log_probabilities.data_ptr(), static_cast<long long>(vocabulary),
+         static_cast<long long>(stride), static_cast<long long>(ignored));
   return log_probabilities;
 }
 
