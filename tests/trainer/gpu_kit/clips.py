@@ -106,14 +106,14 @@ def decoded(kit, frames):
     """(seconds in all, seconds of the model, what tensors took of the card, in words) of a video of so many frames."""
     size = kit.size.clips
     pictures = kit.pictures(runner.Pictures(frames, size.decoded_width, size.decoded_height))
-    latents = kit.folder(f"latents-{frames}").with_suffix(".safetensors")
-    latents.parent.mkdir(parents=True, exist_ok=True)
+    folder = kit.folder("decoding")
+    folder.mkdir(parents=True)
 
     def command(verb, source, out):
         return kit.run(verb, [kit.program("trainer"), verb, "--model", size.preset, "--weights", kit.out / "taehv.pth", "--in", source,
                               "--out", out, "--device", kit.device])
-    command("encode", pictures, latents)
-    said = command("decode", latents, kit.folder(f"decoded-{frames}")).text
+    command("encode", pictures, folder / "latents.safetensors")
+    said = command("decode", folder / "latents.safetensors", folder / "decoded").text
     found = DECODED.search(said)
     if found is None:
         raise runner.Failed("trainer decode does not say what it took")
