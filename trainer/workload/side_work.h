@@ -1,5 +1,5 @@
 // Work that a GPU does in a stream of its own, beside what it trains; on the CPU it is done at
-// once. It has not been run on a GPU yet. Includes torch.
+// once. Includes torch.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
