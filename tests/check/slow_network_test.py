@@ -24,7 +24,7 @@ results = {
                              "PowerSGD": [run(0.98)], "DDP fp16": [run(0.7)]}},
               "1": {"baseline": {"ours": [1000]}, "runs": {"fp32": [run(0.4)], "int8": [run(0.8)]}}},
     "losses": {"fp32": 2.0, "bf16": 2.01, "int8": 1.97, "late": 2.2}, "loss_tokens": 1234567, "choices": ["late"], "skipped": ["DiLoCo"]}
-known = {"--reduce", "--sync"}
+known = {"--reduce", "--reduce-rank", "--sync"}
 print(json.dumps({
     "parameters": small.parameters, "goodput": tables.goodput(1.0, 201e6), "shares": [tables.share(1), tables.share(8)],
     "frames": wire.frame_rate(1448), "sent": wire.sent_of("  lo: 1 2 3 4 5 6 7 8 9 10\\n eth0:100 2 3 4 5 6 7 8 4321 10 11\\n"),

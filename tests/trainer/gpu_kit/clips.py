@@ -108,12 +108,13 @@ def decoded(kit, frames):
     pictures = kit.pictures(runner.Pictures(frames, size.decoded_width, size.decoded_height))
     folder = kit.folder("decoding")
     folder.mkdir(parents=True)
+    latents = folder / f"latents-{frames}.safetensors"
 
     def command(verb, source, out):
         return kit.run(verb, [kit.program("trainer"), verb, "--model", size.preset, "--weights", kit.out / "taehv.pth", "--in", source,
                               "--out", out, "--device", kit.device])
-    command("encode", pictures, folder / "latents.safetensors")
-    said = command("decode", folder / "latents.safetensors", folder / "decoded").text
+    command("encode", pictures, latents)
+    said = command("decode", latents, folder / "decoded").text
     found = DECODED.search(said)
     if found is None:
         raise runner.Failed("trainer decode does not say what it took")
