@@ -1,4 +1,5 @@
-// Shapes: N tokens, R tokens of a block, C width, V vocabulary, S vocabulary rounded up.
+// Shapes: N tokens, R tokens of a block, C width, V vocabulary, S vocabulary rounded up, P the
+// columns that are computed: V in float32, S in bfloat16.
 #include "trainer/workloads/gpt2/head_loss.h"
 
 #include <torch/autograd.h>
