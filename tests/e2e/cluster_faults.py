@@ -91,7 +91,12 @@ def lose_node_2(name, number):
 
 def power_on_node_2():
     world.run(world.CLUSTER, "node", 2)
-    until(180, "node n2 to be Ready again", lambda: is_ready("n2"))
+    until(180, lambda: f"node n2 to be Ready again; its kubelet says:\n{last_of_kubelet()}", lambda: is_ready("n2"))
+
+
+def last_of_kubelet():
+    log = world.CACHE / "cluster/n2/log/kubelet"
+    return "\n".join(log.read_text(errors="replace").splitlines()[-20:]) if log.exists() else "nothing"
 
 
 def a_node_without_power_loses_its_workers_and_the_second_time_its_place():

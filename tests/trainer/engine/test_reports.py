@@ -189,7 +189,8 @@ class Ledger(ReportTest):
         out, _ = self.train(*SMALL, "--save-every", 40, "--steps", reached + 100, "--resume")
         took = time.monotonic() - begun
         ledger = json.loads((self.out / "ledger.json").read_text())
-        self.assertAlmostEqual(ledger["total_seconds"], took, delta=0.01 * took + 0.1)
+        # Two programs start unseen, slowly on a busy machine; the gap would show.
+        self.assertAlmostEqual(ledger["total_seconds"], took, delta=0.01 * took + 0.4)
         self.assertAlmostEqual(sum(ledger["seconds"].values()), ledger["total_seconds"], places=6)
         self.assertGreater(ledger["seconds"]["lost"], 0.5)
         self.assertTrue(ledger["finished"])
