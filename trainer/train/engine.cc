@@ -131,8 +131,8 @@ std::vector<Setting> place_settings(const TrainPlan& plan, const Accelerator& ac
     rows.push_back({"attention by",
                     attention_backend(device_of(accelerator.gpu()), type_of(plan.precision)),
                     "computed: the fastest for " + std::string(to_string(plan.precision)) +
-                        (plan.is_repeatable ? " that adds in one order" : "")});
-    const bool repeats = plan.is_repeatable;
+                        (plan.adds_in_order ? " that adds in one order" : "")});
+    const bool repeats = plan.adds_in_order;
     rows.push_back({"convolutions by",
                     repeats ? "cuDNN, adding in one order" : "the fastest that cuDNN finds",
                     repeats ? "flag" : "default"});
@@ -280,8 +280,8 @@ Prepared prepare(TrainPlan& plan, Workload& workload, const ProcessEnv& env) {
   const auto settled = settle_device(plan, prepared.accelerator);
   lint_variables(prepared.accelerator, env);
   use_kernels_of(prepared.accelerator);
-  set_up_cudnn(plan.is_repeatable ? CudnnChoice::in_order : CudnnChoice::by_trying);
-  use_attention_in_order(plan.is_repeatable);
+  set_up_cudnn(plan.adds_in_order ? CudnnChoice::in_order : CudnnChoice::by_trying);
+  use_attention_in_order(plan.adds_in_order);
   prepared.threads = choose_threads(plan.threads, env);
   prepared.inputs = open_inputs(plan, workload, env, gpu_that_reads(prepared.accelerator, env));
   if (!found) prepared.inputs.failure = bad_config(found.error());

@@ -76,7 +76,7 @@ std::string logical_shards_rule(std::int64_t batch_size) {
 void read_determinism(Reader& reader, int world_size, TrainPlan& plan) {
   const bool is_deterministic = reader.is_set("--deterministic");
   if (is_deterministic) {
-    plan.is_repeatable = true;
+    plan.adds_in_order = true;
     const auto largest = std::min(kLogicalShardsMax, plan.batch_size & -plan.batch_size);
     plan.logical_shards = reader.whole(
         "--logical-shards", {std::to_string(largest), "computed: largest power of two up to 16"},
@@ -188,7 +188,7 @@ void read_compute(Reader& reader, TrainPlan& plan) {
   plan.device = reader.choice("--device", "auto", "auto, cpu or cuda", device_choice_from);
   plan.is_precision_given = reader.is_given("--precision");
   plan.precision = reader.choice("--precision", "fp32", "fp32, bf16 or fp16", precision_from);
-  plan.is_repeatable = reader.is_set("--repeatable");
+  plan.adds_in_order = reader.is_set("--repeatable");
   plan.recompute = reader.is_set("--recompute");
   plan.ema_decay = reader.real("--ema", from_default("0"), share, kShareRule);
 }

@@ -47,7 +47,7 @@ struct TrainPlan {
   DeviceChoice device = DeviceChoice::automatic;
   std::optional<int> gpu;  // CUDA's index, settled by the engine; absent: the CPU
   Precision precision = Precision::fp32;
-  bool is_repeatable = false;  // on a GPU: the same bits each time, not the fastest
+  bool adds_in_order = false;  // on a GPU: the same bits each time, not the fastest
   bool recompute = false;
   ZeroOptions zero;
   SyncPlan sync;

@@ -81,11 +81,14 @@ TEST(HeadLossInBfloat16, a_certain_token_keeps_its_small_gradient) {
   EXPECT_NEAR(gradient / wanted, 1, 0.01);
 }
 
+host_gpu::HostKernels kernels_of_host() {
+  return host_gpu::HostKernels{{{"logit_gradients", host_gpu::call_of(host_gpu::logit_gradients)}}};
+}
+
 /// A row of more eights than a block of 1024 has threads, one of less than a warp, and a last eight
 /// that is half filled.
 TEST(LogitGradients, the_kernel_computes_what_torch_does) {
-  host_gpu::HostKernels kernels{
-      {{"logit_gradients", host_gpu::call_of(host_gpu::logit_gradients)}}};
+  auto kernels = kernels_of_host();
   auto generator = at::detail::createCPUGenerator(7);
   for (const auto& [vocabulary, stride] :
        {std::pair<std::int64_t, std::int64_t>{8500, 8512}, {700, 704}, {5, 64}}) {
@@ -108,8 +111,7 @@ TEST(LogitGradients, the_kernel_computes_what_torch_does) {
 }
 
 TEST(LogitGradients, what_is_not_a_number_is_told_in_the_loss) {
-  host_gpu::HostKernels kernels{
-      {{"logit_gradients", host_gpu::call_of(host_gpu::logit_gradients)}}};
+  auto kernels = kernels_of_host();
   for (const float odd : {NAN, INFINITY}) {
     const auto logits = torch::zeros({1, 64}, at::kBFloat16);
     logits[0][9] = odd;

@@ -195,7 +195,7 @@ TEST(TrainPlan, passes_are_bf16_on_a_gpu_unless_a_flag_says_otherwise) {
 
 TEST(TrainPlan, a_gpu_takes_the_fastest_way_unless_its_bits_are_asked_for) {
   const auto repeats = [](const Flags& flags) {
-    return gpt2_run(flags_with(flags), 1)->plan.is_repeatable;
+    return gpt2_run(flags_with(flags), 1)->plan.adds_in_order;
   };
   EXPECT_FALSE(repeats({}));
   EXPECT_TRUE(repeats({{"--repeatable", "true"}}));

@@ -61,10 +61,14 @@ at::Tensor logit_gradients(const at::Tensor& product_RS, std::int64_t vocabulary
   return sum;
 }
 
+std::int64_t rounded_up(std::int64_t count, std::int64_t multiple) {
+  return (count + multiple - 1) / multiple * multiple;
+}
+
 /// As many as have work in the last turn, too.
 std::int64_t threads_for(std::int64_t eights) {
-  const auto turns = (eights + kThreadsMax - 1) / kThreadsMax;
-  return (eights + turns * kWarp - 1) / (turns * kWarp) * kWarp;
+  const auto turns = rounded_up(eights, kThreadsMax) / kThreadsMax;
+  return rounded_up(eights, turns * kWarp) / turns;
 }
 
 /// Null: torch's operations do it.
@@ -74,9 +78,11 @@ GpuKernels* kernels_for(const at::Tensor& x) {
   return fits && kernels->prepare(kText, kKernel) != nullptr ? kernels : nullptr;
 }
 
-/// The weights in bfloat16, with rows of zeros up to `stride`: with GPT-2's 50257 rows the products
-/// take four times as long on an H100.
-at::Tensor padded(const at::Tensor& w_VC, std::int64_t stride) {
+/// The weights in x's type. In bfloat16 with rows of zeros up to the stride: with GPT-2's 50257
+/// rows the products take four times as long on an H100.
+at::Tensor weights_for(const at::Tensor& x_NC, const at::Tensor& w_VC) {
+  if (x_NC.scalar_type() == at::kFloat) return w_VC;
+  const auto stride = logit_stride(x_NC.is_cuda(), w_VC.size(0));
   const auto all_SC = at::empty({stride, w_VC.size(1)}, w_VC.options().dtype(at::kBFloat16));
   all_SC.narrow(0, 0, w_VC.size(0)).copy_(w_VC);
   all_SC.narrow(0, w_VC.size(0), stride - w_VC.size(0)).zero_();
@@ -98,7 +104,7 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
     const auto is_ignored_N = targets.eq(ignored);
     const auto known_NC = kernels ? x_NC : x_NC.masked_fill(is_ignored_N.unsqueeze(1), 0);
     const bool is_float = x_NC.scalar_type() == at::kFloat;
-    const auto w_PC = is_float ? w_VC : padded(w_VC, stride);
+    const auto w_PC = weights_for(x_NC, w_VC);
     const auto columns = w_PC.size(0);
     const auto block = at::empty({rows_max, stride}, x_NC.options());
     auto dx_NC = at::empty_like(x_NC);
@@ -155,8 +161,7 @@ at::Tensor logit_gradients_by_kernel(GpuKernels& kernels, const at::Tensor& logi
 }
 
 std::int64_t logit_stride(bool is_gpu, std::int64_t vocabulary) {
-  const auto alignment = is_gpu ? kGpuAlignment : kAlignment;
-  return (vocabulary + alignment - 1) / alignment * alignment;
+  return rounded_up(vocabulary, is_gpu ? kGpuAlignment : kAlignment);
 }
 
 std::int64_t logit_rows(bool is_gpu, std::int64_t tokens, std::int64_t stride) {
@@ -169,8 +174,7 @@ at::Tensor head_loss_sum(const at::Tensor& x_NC, const at::Tensor& w_VC, const a
   if (at::GradMode::is_enabled()) return HeadLoss::apply(x_NC, w_VC, targets, ignored);
   auto loss = at::zeros({}, x_NC.options().dtype(at::kDouble));
   const auto vocabulary = w_VC.size(0);
-  const bool is_float = x_NC.scalar_type() == at::kFloat;
-  const auto w_PC = is_float ? w_VC : padded(w_VC, logit_stride(x_NC.is_cuda(), vocabulary));
+  const auto w_PC = weights_for(x_NC, w_VC);
   const auto rows_max = logit_rows(x_NC.is_cuda(), x_NC.size(0), w_PC.size(0));
   for (std::int64_t first = 0; first < x_NC.size(0); first += rows_max) {
     const auto rows = std::min(rows_max, x_NC.size(0) - first);
