@@ -179,10 +179,11 @@ PartitionName=main Nodes={",".join(NODES)} Default=YES MaxTime=INFINITE State=UP
 
     def start_again(self, job, restarts, seconds_max):
         """A job that went back into the queue waits two minutes; here only until its last run has gone: otherwise SLURM takes
-        the end of that one for the end of the next."""
+        the end of that one for the end of the next. It starts in the second after that, as a node refuses a job whose
+        credential is not younger, in whole seconds, than the end of its last run ("already killed, do not launch")."""
         until(seconds_max, lambda: f"job {job} to be in the queue again, it is {self.state(job)}: {self.left_behind()}",
               lambda: self.state(job) == "PENDING" and self.run_count(job) == restarts and not self.left_behind())
-        run("scontrol", "update", f"JobId={job}", "StartTime=now")
+        run("scontrol", "update", f"JobId={job}", "StartTime=now+1")
 
     def until_ended(self, job, seconds_max, wanted):
         ends = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
