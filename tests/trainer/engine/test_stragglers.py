@@ -2,6 +2,7 @@
 
 import contextlib
 import pathlib
+import random
 import re
 import signal
 import threading
@@ -12,7 +13,7 @@ from engine import EngineTest, free_port
 
 SMALL = ("--layers", 2, "--width", 32, "--heads", 2, "--seq-len", 64, "--batch-size", 24)
 RANKS = 3
-RUNNING_CPU_SECONDS = 0.003  # at a time
+RUNNING_CPU_SECONDS = (0.001, 0.005)  # at a time, drawn: a step takes about 3 ms, and the same ones would stop it at one place of each
 STOPPED_MIN_SECONDS, STOPPED_MAX_SECONDS, STOPPED_TIMES = 0.02, 2, 5  # so many times as long as it took on this machine
 LOOK_SECONDS = 0.001
 SLOW = re.compile(r"^(rank \d+ on node \S+) is slow: data \S+ ms and forward \S+ ms a step, the others \S+ ms and \S+ ms; "
@@ -26,12 +27,12 @@ def cpu_seconds(process):
 @contextlib.contextmanager
 def slowed(process):
     """Stopped and continued again and again, as a container that has used up its share of the CPU."""
-    is_over = threading.Event()
+    is_over, dice = threading.Event(), random.Random(1)
 
     def strike():
         while not is_over.is_set():
-            began, taken = time.monotonic(), cpu_seconds(process)
-            while cpu_seconds(process) < taken + RUNNING_CPU_SECONDS and not is_over.wait(LOOK_SECONDS):
+            began, stops_at = time.monotonic(), cpu_seconds(process) + dice.uniform(*RUNNING_CPU_SECONDS)
+            while cpu_seconds(process) < stops_at and not is_over.wait(LOOK_SECONDS):
                 pass
             process.send_signal(signal.SIGSTOP)
             took = time.monotonic() - began
