@@ -8,6 +8,7 @@
 
 #include "contract/launch_env.h"
 #include "trainer/launch/host.h"
+#include "trainer/train/rank_room.h"
 
 namespace tj::trainer {
 
@@ -40,7 +41,8 @@ std::optional<Setting> choose_threads(int asked, const ProcessEnv& env) {
 bool is_out_of_memory(const std::exception& exception, std::string_view told) {
   return dynamic_cast<const std::bad_alloc*>(&exception) != nullptr ||
          told.find("can't allocate memory") != std::string_view::npos ||
-         told.find("out of memory") != std::string_view::npos;
+         told.find("out of memory") != std::string_view::npos ||
+         (is_refused_thread(exception) && address_space_bytes());
 }
 
 Failure failure_of(const std::exception& exception) {

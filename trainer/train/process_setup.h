@@ -21,7 +21,8 @@ Result<Accelerator> accelerator_for(DeviceChoice choice, const ProcessEnv& env);
 std::optional<Setting> choose_threads(int asked, const ProcessEnv& env);
 
 /// `told` is what a person reads of it: NCCL's last warning may say it, which is not in the first
-/// line of what c10d throws.
+/// line of what c10d throws. A thread that can't be started is one where addresses are limited: its
+/// stack takes some.
 bool is_out_of_memory(const std::exception& exception, std::string_view told);
 /// What a library threw.
 Failure failure_of(const std::exception& exception);

@@ -7,16 +7,12 @@
 #include "trainer/check/machine.h"
 
 namespace tj::trainer {
-namespace {
 
-/// Of this process; absent: there is no limit.
 std::optional<double> address_space_bytes() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
   return static_cast<double>(limit.rlim_cur);
 }
-
-}  // namespace
 
 RankRoom rank_room(const RankPlace& place) {
   if (place.gpu) {

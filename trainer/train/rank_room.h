@@ -17,6 +17,9 @@ struct RankPlace {
 /// Of a GPU that is not known nothing.
 RankRoom rank_room(const RankPlace& place);
 
+/// This process's limit (ulimit -v); absent: there is none.
+std::optional<double> address_space_bytes();
+
 /// What this process may still take of the machine, or of its control group.
 double free_bytes(const ProcessEnv& env);
 

@@ -4,6 +4,7 @@
 #include <exception>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include "contract/outcome.h"
 #include "contract/result.h"
@@ -39,9 +40,18 @@ inline Failure bad_data(const BadDataError& bad) {
           .message = bad.what()};
 }
 
+/// Thrown by std::thread, and by libraries that start one.
+inline bool is_refused_thread(const std::exception& thrown) {
+  const auto* failure = dynamic_cast<const std::system_error*>(&thrown);
+  return failure != nullptr && failure->code() == std::errc::resource_unavailable_try_again;
+}
+
 /// What was thrown, in one line: of torch's texts the first is the cause, the rest a stack.
 inline std::string cause_of(const std::exception& thrown) {
   const std::string what = thrown.what();
+  if (is_refused_thread(thrown))
+    return "a thread can't be started: " + what +
+           "; its stack has no room (ulimit -v), or no more may run (ulimit -u, pids.max)";
   return what.substr(0, what.find('\n'));
 }
 

@@ -121,6 +121,16 @@ at::Tensor attention_as_wanted(const at::Tensor& q, const at::Tensor& k, const a
   return may_lack_order ? attention_in_order(q, k, v, sees) : attention(q, k, v, sees);
 }
 
+std::string name_of(at::SDPBackend backend) {
+  switch (backend) {
+    case at::SDPBackend::math: return "math";
+    case at::SDPBackend::flash_attention: return "flash";
+    case at::SDPBackend::efficient_attention: return "memory-efficient";
+    case at::SDPBackend::cudnn_attention: return "cuDNN";
+    default: return "unknown";
+  }
+}
+
 /// A head for each of q's.
 at::Tensor for_heads(const at::Tensor& keys, const at::Tensor& q) {
   return keys.expand({keys.size(0), q.size(1), keys.size(2), keys.size(3)});
@@ -157,14 +167,14 @@ at::Tensor masked_attention_in_order(const at::Tensor& q, const at::Tensor& k, c
 std::string attention_backend(at::Device device, at::ScalarType type) {
   const auto q = torch::zeros({1, 1, 128, 64}, at::TensorOptions().device(device).dtype(type))
                      .requires_grad_(true);
-  if (!device.is_cpu()) prefer_cudnn(!is_wanted_in_order);
-  switch (backend_of(q, q, q, {.is_causal = true})) {
-    case at::SDPBackend::math: return "math";
-    case at::SDPBackend::flash_attention: return "flash";
-    case at::SDPBackend::efficient_attention: return "memory-efficient";
-    case at::SDPBackend::cudnn_attention: return "cuDNN";
-    default: return "unknown";
-  }
+  const auto name_for = [&](bool is_of_one_shape) {
+    if (!device.is_cpu()) prefer_cudnn(is_of_one_shape && !is_wanted_in_order);
+    return name_of(backend_of(q, q, q, {.is_causal = true}));
+  };
+  const auto of_one_shape = name_for(true);
+  const auto of_any = name_for(false);
+  return of_one_shape == of_any ? of_any
+                                : of_one_shape + " where all passes have one shape, else " + of_any;
 }
 
 }  // namespace tj::trainer

@@ -29,7 +29,7 @@ at::Tensor masked_attention_in_order(const at::Tensor& q, const at::Tensor& k, c
                                      const at::Tensor& visible = {});
 
 /// Which of torch's backends computes it there, in words: for heads of 64, of tensors of `type`,
-/// causal and of one shape.
+/// causal. Two, where causal_attention_of_one_shape() takes another one.
 std::string attention_backend(at::Device device, at::ScalarType type);
 
 }  // namespace tj::trainer
