@@ -134,13 +134,17 @@ def check_log():
     return int(resumed[1])
 
 
-def check_bits(folder, undisturbed):
-    """Each loss that the two trainings have both; how many were compared."""
+def until_compared(folder, undisturbed):
+    """It has all the losses that are wanted of it, and stops."""
     out = folder / "undisturbed"
     until(RUN_SECONDS_MAX, lambda: f"step {COMPARED} of the undisturbed training:\n{undisturbed.last_words()}",
           lambda: not undisturbed.is_running() or any(step >= COMPARED for step, _ in losses(out)))
     undisturbed.stop()
-    wanted, seen = dict(losses(out)), losses(folder / "out")
+
+
+def check_bits(folder, undisturbed):
+    """Each loss that the two trainings have both; how many were compared."""
+    wanted, seen = dict(losses(folder / "undisturbed")), losses(folder / "out")
     expect(COMPARED in wanted, f"the undisturbed training ended before step {COMPARED}:\n{undisturbed.last_words()}")
     equal(sorted({step for step, _ in seen}), list(range(1, STEPS + 1)), "the steps in metrics.jsonl")
     both = [(step, loss, wanted[step]) for step, loss in seen if step in wanted]
@@ -168,6 +172,7 @@ def qwen_vggt_nano_finds_the_way_on_two_nodes_though_a_worker_is_killed():
     undisturbed = start_undisturbed(folder, large, job["spec"]["replicaSpecs"]["Worker"]["template"]["spec"]["containers"][0])
     try:
         note = again(NAME, 1, fault)
+        until_compared(folder, undisturbed)
         until_phase(NAME, "Succeeded", seconds=RUN_SECONDS_MAX)
         done = check_log()
         compared = check_bits(folder, undisturbed)

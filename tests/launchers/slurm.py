@@ -44,6 +44,7 @@ def standing_still(pids):
     """Processes stand still for as long as it lasts, or until SLURM itself lets them go on."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
+    until(ANSWER_SECONDS_MAX, lambda: f"{pids} to stand still", lambda: not any(map(is_running, pids)))
     try:
         yield pids
     finally:
@@ -52,14 +53,23 @@ def standing_still(pids):
                 os.kill(pid, signal.SIGCONT)
 
 
+def status_of(pid):
+    """{name: value} of proc_pid_status(5); nothing of a process that has gone."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
+    return dict(re.findall(r"(?m)^(\w+):\s*(\w+)", text))
+
+
+def is_running(pid):
+    return status_of(pid).get("State", "X") not in "TXZ"
+
+
 def is_asked_to_stop(pid):
     """Whether SIGTERM waits for a process that stands still; true also when it goes on, or has gone."""
-    try:
-        status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-    waiting = int(re.search(r"(?m)^ShdPnd:\s*(\w+)", status)[1], 16)
-    return bool(waiting >> (signal.SIGTERM - 1) & 1) or re.search(r"(?m)^State:\s*(\w)", status)[1] != "T"
+    status = status_of(pid)
+    return status.get("State") != "T" or bool(int(status["ShdPnd"], 16) >> (signal.SIGTERM - 1) & 1)
 
 
 class Slurm:

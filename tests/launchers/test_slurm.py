@@ -168,7 +168,7 @@ class OnSlurm(unittest.TestCase):
         shutil.rmtree(self.out)
         with subprocess.Popen(["srun", "--nodes=2", "--ntasks-per-node=1", "trainer", "launch", "--",
                                *training.words(self.data, self.out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
-            self.job = until(SECONDS_MAX, "the step to be there", lambda: slurm.run("squeue", "-h", "-o", "%i").strip())
+            self.job = until(SECONDS_MAX, "the step to be there", lambda: slurm.run("squeue", "--noheader", "--states=RUNNING", "--format=%i").strip())
             self.disturb(training.DISTURBED_AFTER, "scancel")
         self.until_ended("CANCELLED")
 

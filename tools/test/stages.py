@@ -61,8 +61,8 @@ STAGES = [
           warm_seconds=420, cold_seconds=540),
     Stage("lerobot", "data sets by LeRobot's own Python, and prompts", "tests/lerobot/run", ("build", "python-torch"), "script", "scripts",
           cold_seconds=360, warm_seconds=300),
-    Stage("arm", "a drawn arm that a small pi0 learns to move", "tests/arm/run", ("build", "python-torch"), "script", "scripts",
-          warm_seconds=480),
+    Stage("arm", "a drawn arm, its expert, and a policy that has learned nothing", "tests/arm/run", ("build", "python-torch"), "script",
+          "scripts", warm_seconds=240),
     Stage("events", "the trainer's event files, read by TensorBoard", "tests/interop/events.py", ("build",), "script", "scripts",
           cold_seconds=300),
 

@@ -1,4 +1,5 @@
-"""What a nano Qwen2.5-VL learns of rendered scenes that it has not seen: the way to a door, and, through a VGGT alone, how far a wall is."""
+"""What a nano Qwen2.5-VL learns of scenes that it has not seen: through a VGGT alone, how far a wall is; from files, the way to a door, which two nodes
+learn until nearly all answers are right (tests/e2e/navigation.py)."""
 
 import json
 import math
@@ -89,12 +90,6 @@ class Learning(LaunchedTraining):
         lines = [line for line in self.metrics(out) if line.get("event") == "eval"]
         print(f"{out}: {[(line['at_step'], round(line['eval_right_answers'], 3)) for line in lines]}", file=sys.stderr)
         return [line["eval_right_answers"] for line in lines]
-
-    def test_it_finds_the_way_to_a_door(self):
-        # One in four is right by chance.
-        before, *_, after = self.right_answers("rooms", {"task": "rooms", "history": 1}, "--steps", "600", "--eval-every", "100", "--lr", "0.003")
-        self.assertLess(before, 0.8)
-        self.assertGreater(after, 0.95)
 
     def test_what_vggt_alone_sees_reaches_the_answer(self):
         vggt = self.folder / "vggt.safetensors"
