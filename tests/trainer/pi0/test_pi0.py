@@ -30,13 +30,14 @@ class Pi0(LaunchedTraining):
         return super().train(out, *flags, **more)
 
     def test_the_bits_are_the_same_on_any_number_of_ranks_at_each_stage(self):
-        for kind in KINDS:
+        """A few of the pairs: all of them are for trainer_zero_test."""
+        for kind, places in zip(KINDS, (((4, 0), (2, 1), (4, 2), (1, 3), (2, 3)), ((2, 0), (4, 3))), strict=True):
             flags = ("--deterministic", "--accumulation", "2")
             self.train(f"{kind}-alone", kind, *flags)
             wanted = self.losses(f"{kind}-alone")
             self.assertEqual(len(wanted), STEPS)
             self.assertLess(wanted[STEPS], wanted[1])
-            for ranks, stage in ((2, 0), (4, 0), (1, 3), (2, 1), (2, 3), (4, 2), (4, 3)):
+            for ranks, stage in places:
                 out = f"{kind}-{ranks}-{stage}"
                 self.train(out, kind, *flags, "--zero", stage, ranks=ranks)
                 self.assertEqual(self.losses(out), wanted, out)
@@ -50,7 +51,7 @@ class Pi0(LaunchedTraining):
     def test_groups_of_any_size_have_the_same_bits_also_on_other_ranks_half_way(self):
         flags = ("--deterministic", "--schedule", "constant", "--warmup-steps", "0")
         self.train("whole", "pi0-nano", *flags)
-        for ranks, group in ((1, 1), (2, 1), (2, 2), (4, 1), (4, 2), (4, 4)):
+        for ranks, group in ((2, 1), (4, 2), (4, 4)):
             out = f"{ranks}-{group}"
             self.train(out, "pi0-nano", *flags, "--zero", "3", "--zero-persist", "0", "--zero-group", group, ranks=ranks)
             self.assert_same_bits("whole", out)
@@ -60,10 +61,10 @@ class Pi0(LaunchedTraining):
         self.assert_same_bits("whole", "parts")
 
     def test_overlapped_training_agrees_within_rounding_and_recomputed_in_all_bits(self):
-        for kind in KINDS:
+        for kind, places in zip(KINDS, (((1, 0, True), (2, 2, False), (2, 3, True)), ((1, 0, True), (2, 0, True), (2, 3, False))), strict=True):
             self.train(f"{kind}-alone", kind)
             wanted = self.losses(f"{kind}-alone")
-            for ranks, stage, recomputes in ((1, 0, True), (2, 0, True), (2, 2, False), (2, 3, False), (2, 3, True)):
+            for ranks, stage, recomputes in places:
                 out = f"{kind}-{ranks}-{stage}-{recomputes}"
                 self.train(out, kind, "--zero", stage, *(["--recompute"] if recomputes else []), ranks=ranks)
                 for step, loss in self.losses(out).items():
@@ -89,7 +90,7 @@ class Pi0(LaunchedTraining):
         held_out.write_text("64")
         flags = ("--eval-data", held_out, "--eval-every", "3")
         seen = {}
-        for ranks, stage in ((1, 0), (2, 0), (1, 3), (2, 3), (4, 3)):
+        for ranks, stage in ((1, 0), (2, 0), (4, 3)):
             out = f"eval-{ranks}-{stage}"
             said, _ = self.train(out, "pi0-nano", "--deterministic", "--zero", stage, *flags, ranks=ranks)
             self.assertRegex(said, r"eval after step 3 \| loss \S+ \| action error \d\.\d+ \| ")
@@ -100,7 +101,7 @@ class Pi0(LaunchedTraining):
         for out, numbers in seen.items():
             self.assertEqual(numbers, seen["eval-1-0"], out)
         # Each rank samples all of its part at once: the same within rounding.
-        for ranks, stage in ((2, 0), (2, 3)):
+        for ranks, stage in ((2, 3),):
             out = f"overlapped-{ranks}-{stage}"
             self.train(out, "pi0-nano", "--zero", stage, *flags, ranks=ranks)
             for line, numbers in zip(self.evaluations(out), seen["eval-1-0"], strict=True):
