@@ -53,7 +53,7 @@ print(json.dumps({
     "ended": contenders.run_to_end([sys.executable, "-c", "x = bytearray(100 << 20); print('done')"]), "cpu": cpu, "cpu_per_step": contenders.Seen([], [], 0, [3.0, 4.0, 6.0]).cpu_seconds_per_step(1),
     "peaks": [peak("print(flush=True); input()"),
               peak(f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])")],
-    "tokens": [ids, labels, conversation], "per_step": contenders.Seen(ends, []).seconds_per_step(2), "save": report.of_save(contenders.Seen(late, []), 12),
+    "tokens": [ids, labels, conversation], "per_step": contenders.Seen(ends, []).seconds_per_step(2), "at_once": contenders.Seen([1.0, 1.0], []).seconds_per_step(1), "save": report.of_save(contenders.Seen(late, []), 12),
     "line": contenders.STEP.search("[0] step 3/9 | loss 5.5453 | lr").groups(), "text": report.text(results),
     "plot": report.plot(results), "nothing": report.document_with(f"a {report.BEGIN} x {report.END} b", {})}))
 """
@@ -68,6 +68,7 @@ class TrainerBench(unittest.TestCase):
 
     def test_the_first_steps_do_not_count(self):
         self.assertEqual(self.seen["per_step"], 0.5)
+        self.assertGreater(self.seen["at_once"], 0)
 
     def test_a_save_is_held_against_the_steps_before_it(self):
         self.assertEqual(self.seen["save"], {"usual_step_ms": 500, "longest_step_after_ms": 2000, "slowdown_percent": 48.0})

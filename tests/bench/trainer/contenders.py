@@ -18,6 +18,7 @@ from support import robot_arm  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent
 WORK = ROOT / "build/bench/trainer"
 TRAINER = pathlib.Path(os.environ.get("TJ_BUILD") or ROOT / "build/dev").resolve() / "trainer/trainer"
+STEP_SECONDS_MIN = 1e-5  # of lines that a late reader gets all at once
 STEP = re.compile(r"step (\d+)/\d+ \| loss ([0-9.einf+-]+)")
 PEAK = re.compile(r"^VmHWM:\s+(\d+) kB", re.MULTILINE)
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -74,7 +75,7 @@ class Seen:
     cpu_seconds: list = dataclasses.field(default_factory=list)
 
     def seconds_per_step(self, warmup):
-        return per_step(self.ends, warmup)
+        return max(STEP_SECONDS_MIN, per_step(self.ends, warmup))
 
     def cpu_seconds_per_step(self, warmup):
         return per_step(self.cpu_seconds, warmup)
