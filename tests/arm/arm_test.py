@@ -5,7 +5,6 @@ usage: arm_test.py [--long] [NAME...], by the Python of tools/lerobot
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -46,10 +45,7 @@ WORK = None  # a folder of this run, with the data set in it
 
 
 def run_trainer(*words):
-    done = subprocess.run([TRAINER, *map(str, words)], cwd=WORK, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=TRAIN_SECONDS_MAX, check=False, env=dict(os.environ, TRAININGJOB_TERMINATION_LOG=os.devnull))
-    if done.returncode != 0:
-        raise RuntimeError(f"trainer {words[0]} ended with {done.returncode}: {done.stdout[-3000:]}")
+    robot_arm.said([TRAINER, *words], {"TRAININGJOB_TERMINATION_LOG": os.devnull}, TRAIN_SECONDS_MAX)
 
 
 def setUpModule():
@@ -57,7 +53,7 @@ def setUpModule():
     WORK = pathlib.Path(tempfile.mkdtemp(prefix="tj-arm-"))
     unittest.addModuleCleanup(shutil.rmtree, WORK)
     robot_arm.record(sys.executable, WORK, SIZE.recorded)
-    run_trainer("prepare", "lerobot", "--input", "set", *robot_arm.PREPARE_FLAGS)
+    run_trainer("prepare", "lerobot", "--input", WORK / "set", *robot_arm.PREPARE_FLAGS)
 
 
 class Simulation(unittest.TestCase):
@@ -113,8 +109,8 @@ class Recorded(unittest.TestCase):
 class Policy(unittest.TestCase):
     """From the data set to the disc."""
     def reached_after(self, out, steps, *flags):
-        run_trainer("train", "--model", "pi0-nano", "--data", "set", "--tokenizer", "tokenizer.model", *robot_arm.TRAIN_FLAGS, "--steps", steps,
-                    "--out", out, *flags)
+        run_trainer("train", "--model", "pi0-nano", "--data", WORK / "set", "--tokenizer", WORK / "tokenizer.model", *robot_arm.TRAIN_FLAGS,
+                    "--steps", steps, "--out", WORK / out, *flags)
         with acting.Acting(TRAINER, WORK / out, WORK) as policy:
             scenes = simulation.ends(policy, SIZE.simulated, HELD_OUT_SEED)
         print(f"      {out}: reached {simulation.reached(scenes):.0%}, {simulation.distance(scenes):.2f} away", flush=True)
