@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <array>
+#include <cstdint>
 
 #include "trainer/workload/gpu_kernel.h"
 
@@ -10,6 +11,13 @@
 #define TJ_KERNEL_TEXT(...) #__VA_ARGS__
 
 namespace tj::trainer {
+
+constexpr std::int64_t kWarp = 32;            // threads that run together
+constexpr std::int64_t kColumnsOfThread = 8;  // of bfloat16, which it reads at once
+
+inline std::int64_t blocks_for(std::int64_t count, std::int64_t per_block) {
+  return (count + per_block - 1) / per_block;
+}
 
 /// The arguments in order. Throws where the text can't be compiled, and what the GPU says.
 template <typename... Arguments>

@@ -19,14 +19,18 @@ constexpr char kText[] =
 
 constexpr const char* kForward = "residual_norm_forward";
 constexpr const char* kBackward = "residual_norm_backward";
-constexpr const char* kBackwardColumns = "residual_norm_backward_columns";
 
-constexpr std::int64_t kThreads = 128;
-constexpr std::int64_t kRowsOfBlock = kThreads / 32;  // a warp each
-constexpr std::int64_t kRowsOfChunk = 64;             // of those that one thread adds up
+constexpr std::int64_t kThreadsMax = 1024;  // of a block, each with eight columns
+constexpr int kForwardRows = 8;             // of a block
+constexpr int kBackwardRows = 32;           // fewer: more rows of sums, which are added up after it
 
-std::int64_t blocks_for(std::int64_t count, std::int64_t per_block) {
-  return (count + per_block - 1) / per_block;
+bool fits_kernel(std::int64_t width) {
+  return width % kColumnsOfThread == 0 && width <= kColumnsOfThread * kThreadsMax;
+}
+
+KernelShape shape_for(std::int64_t rows, std::int64_t rows_of_block, std::int64_t width) {
+  return {.blocks = blocks_for(rows, rows_of_block),
+          .threads = blocks_for(width / kColumnsOfThread, kWarp) * kWarp};
 }
 
 /// Null: the tensor is not there.
@@ -44,17 +48,16 @@ struct ByKernel : torch::autograd::Function<ByKernel> {
     const auto stream = x.contiguous();
     const auto added = branch ? branch->contiguous() : at::Tensor();
     const auto scale = weight.contiguous(), shift = bias.contiguous();
-    const std::int64_t pairs = stream.size(-1) / 2;
-    const std::int64_t rows = stream.numel() / stream.size(-1);
+    const std::int64_t width = stream.size(-1), rows = stream.numel() / width;
     const auto sum = branch ? at::empty_like(stream) : stream;
     auto normed = at::empty_like(stream);
     const auto numbers = stream.options().dtype(at::kFloat);
     const auto means = at::empty({rows}, numbers), inverse_deviations = at::empty({rows}, numbers);
-    launch(*kernels, kText, kForward,
-           {.blocks = blocks_for(rows, kRowsOfBlock), .threads = kThreads}, pointer(stream),
+    launch(*kernels, kText, kForward, shape_for(rows, kForwardRows, width), pointer(stream),
            pointer(added), pointer(scale), pointer(shift), branch ? pointer(sum) : nullptr,
            pointer(normed), pointer(means), pointer(inverse_deviations),
-           static_cast<long long>(rows), static_cast<long long>(pairs), static_cast<float>(eps));
+           static_cast<long long>(rows), static_cast<long long>(width / kColumnsOfThread),
+           kForwardRows, static_cast<float>(eps));
     context->saved_data["kernels"] = reinterpret_cast<std::int64_t>(kernels);  // outlives training
     context->saved_data["branch"] = branch.has_value();
     // An output must be kept as one, or the graph would keep itself alive.
@@ -71,33 +74,27 @@ struct ByKernel : torch::autograd::Function<ByKernel> {
     const bool has_branch = context->saved_data["branch"].toBool();
     const auto d_sum =
         gradients[1].defined() ? gradients[1].to(sum.scalar_type()).contiguous() : at::Tensor();
-    const std::int64_t pairs = sum.size(-1) / 2;
-    const std::int64_t rows = sum.numel() / sum.size(-1);
+    const std::int64_t width = sum.size(-1), rows = sum.numel() / width;
     const auto d_x = at::empty_like(sum);
-    launch(kernels, kText, kBackward,
-           {.blocks = blocks_for(rows, kRowsOfBlock), .threads = kThreads}, pointer(d_normed),
-           pointer(d_sum), pointer(sum), pointer(weight), pointer(means), pointer(deviations),
-           pointer(d_x), static_cast<long long>(rows), static_cast<long long>(pairs));
-    const std::int64_t chunks = blocks_for(rows, kRowsOfChunk);
-    const auto d_weight = at::empty({chunks, 2 * pairs}, weight.options());
-    const auto d_bias = at::empty_like(d_weight);
-    launch(kernels, kText, kBackwardColumns,
-           {.blocks = blocks_for(pairs, kThreads), .blocks_y = chunks, .threads = kThreads},
-           pointer(d_normed), pointer(sum), pointer(means), pointer(deviations), pointer(d_weight),
-           pointer(d_bias), static_cast<long long>(rows), static_cast<long long>(pairs),
-           static_cast<long long>(kRowsOfChunk));
+    const auto shape = shape_for(rows, kBackwardRows, width);
+    const auto columns = at::empty({shape.blocks, 2, width}, weight.options());
+    launch(kernels, kText, kBackward, shape, pointer(d_normed), pointer(d_sum), pointer(sum),
+           pointer(weight), pointer(means), pointer(deviations), pointer(d_x), pointer(columns),
+           static_cast<long long>(rows), static_cast<long long>(width / kColumnsOfThread),
+           kBackwardRows);
+    const auto summed = columns.sum(0);
     Tensors result(kInputs);
     result[kX] = d_x;
     if (has_branch) result[kBranch] = d_x;
-    result[kWeight] = d_weight.sum(0);
-    result[kBias] = d_bias.sum(0);
+    result[kWeight] = summed[0];
+    result[kBias] = summed[1];
     return result;
   }
 };
 
 bool is_for_kernel(const at::Tensor& x) {
   return x.is_cuda() && x.scalar_type() == at::kBFloat16 && gpu_kernels() != nullptr &&
-         x.size(-1) % 2 == 0;
+         fits_kernel(x.size(-1));
 }
 
 at::Tensor norm_by_torch(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
@@ -109,9 +106,9 @@ at::Tensor norm_by_torch(const at::Tensor& x, const at::Tensor& weight, const at
 
 at::ScalarType residual_type(Precision precision, at::Device device, std::int64_t width) {
   auto* const kernels = gpu_kernels();
-  const bool fits = precision == Precision::bf16 && device.is_cuda() && width % 2 == 0;
+  const bool fits = precision == Precision::bf16 && device.is_cuda() && fits_kernel(width);
   if (!fits || kernels == nullptr) return at::kFloat;
-  for (const char* const name : {kForward, kBackward, kBackwardColumns})
+  for (const char* const name : {kForward, kBackward})
     if (kernels->prepare(kText, name) == nullptr) return at::kFloat;
   return at::kBFloat16;
 }

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/workload/gpu_kernel.h"
+#include "trainer/workload/kernel_launch.h"
 
 #define __device__
 #define __global__
@@ -31,8 +31,6 @@ struct Place {
   unsigned int y = 0;
 };
 inline thread_local Place blockIdx, threadIdx, blockDim;
-
-constexpr int kWarp = 32;
 
 struct Warp {
   std::array<float, kWarp> values{};
@@ -53,6 +51,7 @@ inline float __shfl_xor_sync(unsigned int, float value, int distance) {
 /// All threads of the block call it.
 inline void __syncthreads() { own_block->arrive_and_wait(); }
 inline float __expf(float x) { return std::exp(x); }
+inline float __fdividef(float x, float y) { return x / y; }
 inline float __uint_as_float(unsigned int bits) { return std::bit_cast<float>(bits); }
 inline unsigned int __float_as_uint(float value) { return std::bit_cast<unsigned int>(value); }
 
@@ -87,7 +86,7 @@ class HostKernels final : public GpuKernels {
  private:
   static void compute(Place block, unsigned threads, const Call& call, std::span<void*> arguments) {
     std::vector<std::unique_ptr<Warp>> warps;
-    for (unsigned i = 0; i < threads; i += kWarp) warps.push_back(std::make_unique<Warp>());
+    for (std::int64_t i = 0; i < threads; i += kWarp) warps.push_back(std::make_unique<Warp>());
     std::barrier<> all(threads);
     std::vector<std::jthread> team;
     for (unsigned i = 0; i < threads; ++i) {

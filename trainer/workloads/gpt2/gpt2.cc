@@ -7,15 +7,18 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 
 #include "contract/result.h"
 #include "trainer/workload/attention.h"
 #include "trainer/workload/autocast.h"
+#include "trainer/workload/bias_gradient.h"
 #include "trainer/workload/draws.h"
 #include "trainer/workload/initial_tensor.h"
 #include "trainer/workload/residual_norm.h"
+#include "trainer/workloads/gpt2/biased_gelu.h"
 #include "trainer/workloads/gpt2/gelu_kernel.h"
 #include "trainer/workloads/gpt2/head_loss.h"
 
@@ -28,6 +31,23 @@ constexpr double kNormEps = 1e-5;
 at::Tensor conv1d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   const auto rows = x.reshape({-1, x.size(-1)});
   return at::addmm(bias, rows, weight).view({x.size(0), x.size(1), weight.size(1)});
+}
+
+/// The same; on a GPU a kernel sums the gradient of bias.
+at::Tensor projected(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  auto* const kernels = bias_kernels(x, bias.size(0));
+  if (kernels == nullptr) return conv1d(x, weight, bias);
+  return with_bias_gradient(*kernels, conv1d(x, weight, bias.detach()), bias);
+}
+
+/// Queries, keys and values [B, T, C], which are one product.
+std::array<at::Tensor, 3> attention_inputs(const at::Tensor& x, const at::Tensor& weight,
+                                           const at::Tensor& bias) {
+  const auto width = bias.size(0) / 3;
+  if (auto* const kernels = bias_kernels(x, width))
+    return thirds_with_bias_gradient(*kernels, conv1d(x, weight, bias.detach()), bias);
+  const auto parts = conv1d(x, weight, bias).split(width, 2);
+  return {parts[0], parts[1], parts[2]};
 }
 
 /// GELU of float32 by our own kernel, which is three times as fast as torch's.
@@ -61,6 +81,13 @@ at::Tensor gelu_of(const at::Tensor& x, Gelu form) {
   if (form == Gelu::erf) return at::gelu(x, "none");
   const bool has_kernel = x.device().is_cpu() && x.scalar_type() == at::kFloat;
   return has_kernel ? GeluTanh::apply(x) : at::gelu(x, "tanh");
+}
+
+at::Tensor gelu_of_projected(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                             Gelu form) {
+  auto* const kernels = form == Gelu::tanh ? gelu_kernels(bias_kernels(x, bias.size(0))) : nullptr;
+  if (kernels == nullptr) return gelu_of(projected(x, weight, bias), form);
+  return biased_gelu(*kernels, conv1d(x, weight, bias.detach()), bias);
 }
 
 /// Keys or values of the tokens from `first` on join those that `kept` has; all of them.
@@ -179,14 +206,15 @@ at::Tensor Gpt2::layer_with(const Attend& attend, const at::Tensor& x_BTC, std::
     return t.view({samples, tokens, config_.heads, width / config_.heads}).transpose(1, 2);
   };
   const auto entering = residual_norm(x_BTC, p(0), p(1), kNormEps);
-  const auto qkv = conv1d(entering.normed, p(2), p(3)).split(width, 2);
-  const auto mixed_BHTc = attend(by_head(qkv[0]), by_head(qkv[1]), by_head(qkv[2]));
+  const auto [q, k, v] = attention_inputs(entering.normed, p(2), p(3));
+  const auto mixed_BHTc = attend(by_head(q), by_head(k), by_head(v));
   const auto mixed_BTC = mixed_BHTc.transpose(1, 2).reshape({samples, tokens, width});
   const auto attended = residual_norm(
-      entering.sum, dropped(conv1d(mixed_BTC, p(4), p(5)), attention_stream(index), first_sample),
-      p(6), p(7), kNormEps);
-  const auto hidden = gelu_of(conv1d(attended.normed, p(8), p(9)), config_.gelu);
-  return attended.sum + dropped(conv1d(hidden, p(10), p(11)), mlp_stream(index), first_sample);
+      entering.sum,
+      dropped(projected(mixed_BTC, p(4), p(5)), attention_stream(index), first_sample), p(6), p(7),
+      kNormEps);
+  const auto hidden = gelu_of_projected(attended.normed, p(8), p(9), config_.gelu);
+  return attended.sum + dropped(projected(hidden, p(10), p(11)), mlp_stream(index), first_sample);
 }
 
 at::Tensor Gpt2::embedded(const at::Tensor& inputs_BT, std::int64_t first_position,

@@ -21,9 +21,7 @@ constexpr char kText[] =
 #undef TJ_KERNELS
 
 constexpr const char* kKernel = "logit_gradients";
-constexpr std::int64_t kWarp = 32;
 constexpr std::int64_t kThreadsMax = 1024;
-constexpr std::int64_t kLogitsOfThread = 8;  // that it reads at once
 
 constexpr std::int64_t kBlockLogitsMax = 32 << 20;  // 128 MB
 /// Logits of a token begin at a multiple of 64 bytes: matrix products are a third faster than with
@@ -62,7 +60,7 @@ at::Tensor logit_gradients(const at::Tensor& product_RS, std::int64_t vocabulary
 }
 
 std::int64_t rounded_up(std::int64_t count, std::int64_t multiple) {
-  return (count + multiple - 1) / multiple * multiple;
+  return blocks_for(count, multiple) * multiple;
 }
 
 /// As many as have work in the last turn, too.
@@ -154,7 +152,7 @@ at::Tensor logit_gradients_by_kernel(GpuKernels& kernels, const at::Tensor& logi
   const auto targets = targets_R.contiguous();
   const auto log_probabilities = at::empty({rows}, logits_RS.options().dtype(at::kFloat));
   launch(kernels, kText, kKernel,
-         {.blocks = rows, .threads = threads_for(stride / kLogitsOfThread)}, logits_RS.data_ptr(),
+         {.blocks = rows, .threads = threads_for(stride / kColumnsOfThread)}, logits_RS.data_ptr(),
          targets.data_ptr(), log_probabilities.data_ptr(), static_cast<long long>(vocabulary),
          static_cast<long long>(stride), static_cast<long long>(ignored));
   return log_probabilities;

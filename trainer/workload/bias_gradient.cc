@@ -1,0 +1,105 @@
+#include "trainer/workload/bias_gradient.h"
+
+#include <torch/autograd.h>
+#include <torch/types.h>
+
+#include "trainer/workload/kernel_launch.h"
+
+namespace tj::trainer {
+namespace {
+
+#define TJ_KERNELS(...) TJ_KERNEL_TEXT(__VA_ARGS__)
+constexpr char kText[] =
+#include "trainer/workload/bfloat16_pairs.inc"
+#include "trainer/workload/column_sums.inc"
+    ;
+#undef TJ_KERNELS
+
+constexpr const char* kKernel = "column_sums";
+constexpr std::int64_t kBlockColumns = 256;
+constexpr std::int64_t kBlockRows = 256;
+constexpr std::int64_t kThreads = 256;
+
+using Context = torch::autograd::AutogradContext;
+using Tensors = torch::autograd::variable_list;
+
+GpuKernels& kernels_of(Context* context) {
+  return *reinterpret_cast<GpuKernels*>(context->saved_data["kernels"].toInt());
+}
+
+struct Whole : torch::autograd::Function<Whole> {
+  static at::Tensor forward(Context* context, GpuKernels* kernels, const at::Tensor& y,
+                            const at::Tensor&) {
+    context->saved_data["kernels"] = reinterpret_cast<std::int64_t>(kernels);  // outlives training
+    return y;
+  }
+
+  static Tensors backward(Context* context, Tensors gradients) {
+    constexpr std::size_t kBias = 1;  // of the tensors among the inputs
+    if (!context->needs_input_grad(kBias)) return {at::Tensor(), gradients[0], at::Tensor()};
+    const auto d_y = gradients[0].contiguous();
+    const std::int64_t width = d_y.size(-1), rows = d_y.numel() / width;
+    const auto [shape, rows_of_block] = column_blocks(rows, width);
+    const auto sums = at::empty({shape.blocks_y, width}, d_y.options().dtype(at::kFloat));
+    void* const none = nullptr;
+    launch(kernels_of(context), kText, kKernel, shape, d_y.data_ptr(), none, none, none,
+           sums.data_ptr(), static_cast<long long>(rows),
+           static_cast<long long>(width / kColumnsOfThread), static_cast<long long>(rows_of_block));
+    return {at::Tensor(), d_y, sums.sum(0)};
+  }
+};
+
+struct Thirds : torch::autograd::Function<Thirds> {
+  static Tensors forward(Context* context, GpuKernels* kernels, const at::Tensor& y,
+                         const at::Tensor&) {
+    context->saved_data["kernels"] = reinterpret_cast<std::int64_t>(kernels);  // outlives training
+    return y.split(y.size(-1) / 3, -1);
+  }
+
+  /// The gradient of y is written by the kernel that sums it.
+  static Tensors backward(Context* context, Tensors gradients) {
+    for (auto& gradient : gradients) gradient = gradient.contiguous();
+    auto sizes = gradients[0].sizes().vec();
+    const std::int64_t part_width = sizes.back(), width = 3 * part_width;
+    sizes.back() = width;
+    const auto options = gradients[0].options();
+    const auto d_y = at::empty(sizes, options);
+    const std::int64_t rows = d_y.numel() / width;
+    const auto [shape, rows_of_block] = column_blocks(rows, width);
+    const auto sums = at::empty({shape.blocks_y, width}, options.dtype(at::kFloat));
+    launch(kernels_of(context), kText, kKernel, shape, gradients[0].data_ptr(),
+           gradients[1].data_ptr(), gradients[2].data_ptr(), d_y.data_ptr(), sums.data_ptr(),
+           static_cast<long long>(rows), static_cast<long long>(part_width / kColumnsOfThread),
+           static_cast<long long>(rows_of_block));
+    return {at::Tensor(), d_y, sums.sum(0)};
+  }
+};
+
+}  // namespace
+
+ColumnBlocks column_blocks(std::int64_t rows, std::int64_t columns) {
+  return {.shape = {.blocks = blocks_for(columns, kBlockColumns),
+                    .blocks_y = blocks_for(rows, kBlockRows),
+                    .threads = kThreads},
+          .rows_of_block = kBlockRows};
+}
+
+GpuKernels* bias_kernels(const at::Tensor& x, std::int64_t width) {
+  auto* const kernels = gpu_kernels();
+  const bool fits = at::GradMode::is_enabled() && x.is_cuda() && x.scalar_type() == at::kBFloat16 &&
+                    width % kColumnsOfThread == 0;
+  if (!fits || kernels == nullptr) return nullptr;
+  return kernels->prepare(kText, kKernel) != nullptr ? kernels : nullptr;
+}
+
+at::Tensor with_bias_gradient(GpuKernels& kernels, const at::Tensor& y, const at::Tensor& bias) {
+  return Whole::apply(&kernels, y, bias);
+}
+
+std::array<at::Tensor, 3> thirds_with_bias_gradient(GpuKernels& kernels, const at::Tensor& y,
+                                                    const at::Tensor& bias) {
+  const auto parts = Thirds::apply(&kernels, y, bias);
+  return {parts[0], parts[1], parts[2]};
+}
+
+}  // namespace tj::trainer
