@@ -17,7 +17,7 @@ constexpr char kText[] =
 
 constexpr const char* kKernel = "column_sums";
 constexpr std::int64_t kBlockColumns = 256;
-constexpr std::int64_t kBlockRows = 256;
+constexpr std::int64_t kBlockRows = 64;
 constexpr std::int64_t kThreads = 256;
 
 using Context = torch::autograd::AutogradContext;

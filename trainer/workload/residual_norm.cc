@@ -20,16 +20,16 @@ constexpr char kText[] =
 constexpr const char* kForward = "residual_norm_forward";
 constexpr const char* kBackward = "residual_norm_backward";
 
-constexpr std::int64_t kThreadsMax = 1024;  // of a block, each with eight columns
-constexpr int kForwardRows = 8;             // of a block
-constexpr int kBackwardRows = 32;           // fewer: more rows of sums, which are added up after it
+constexpr std::int64_t kThreadsMax = 512;  // of a block, each with eight columns
+constexpr int kBlockRows =
+    32;  // fewer: more rows of sums, which are added up after the backward pass
 
 bool fits_kernel(std::int64_t width) {
   return width % kColumnsOfThread == 0 && width <= kColumnsOfThread * kThreadsMax;
 }
 
-KernelShape shape_for(std::int64_t rows, std::int64_t rows_of_block, std::int64_t width) {
-  return {.blocks = blocks_for(rows, rows_of_block),
+KernelShape shape_for(std::int64_t rows, std::int64_t width) {
+  return {.blocks = blocks_for(rows, kBlockRows),
           .threads = blocks_for(width / kColumnsOfThread, kWarp) * kWarp};
 }
 
@@ -53,11 +53,10 @@ struct ByKernel : torch::autograd::Function<ByKernel> {
     auto normed = at::empty_like(stream);
     const auto numbers = stream.options().dtype(at::kFloat);
     const auto means = at::empty({rows}, numbers), inverse_deviations = at::empty({rows}, numbers);
-    launch(*kernels, kText, kForward, shape_for(rows, kForwardRows, width), pointer(stream),
-           pointer(added), pointer(scale), pointer(shift), branch ? pointer(sum) : nullptr,
-           pointer(normed), pointer(means), pointer(inverse_deviations),
-           static_cast<long long>(rows), static_cast<long long>(width / kColumnsOfThread),
-           kForwardRows, static_cast<float>(eps));
+    launch(*kernels, kText, kForward, shape_for(rows, width), pointer(stream), pointer(added),
+           pointer(scale), pointer(shift), branch ? pointer(sum) : nullptr, pointer(normed),
+           pointer(means), pointer(inverse_deviations), static_cast<long long>(rows),
+           static_cast<long long>(width / kColumnsOfThread), kBlockRows, static_cast<float>(eps));
     context->saved_data["kernels"] = reinterpret_cast<std::int64_t>(kernels);  // outlives training
     context->saved_data["branch"] = branch.has_value();
     // An output must be kept as one, or the graph would keep itself alive.
@@ -76,12 +75,12 @@ struct ByKernel : torch::autograd::Function<ByKernel> {
         gradients[1].defined() ? gradients[1].to(sum.scalar_type()).contiguous() : at::Tensor();
     const std::int64_t width = sum.size(-1), rows = sum.numel() / width;
     const auto d_x = at::empty_like(sum);
-    const auto shape = shape_for(rows, kBackwardRows, width);
+    const auto shape = shape_for(rows, width);
     const auto columns = at::empty({shape.blocks, 2, width}, weight.options());
     launch(kernels, kText, kBackward, shape, pointer(d_normed), pointer(d_sum), pointer(sum),
            pointer(weight), pointer(means), pointer(deviations), pointer(d_x), pointer(columns),
            static_cast<long long>(rows), static_cast<long long>(width / kColumnsOfThread),
-           kBackwardRows);
+           kBlockRows);
     const auto summed = columns.sum(0);
     Tensors result(kInputs);
     result[kX] = d_x;

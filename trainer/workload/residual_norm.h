@@ -28,7 +28,7 @@ ResidualNorm residual_norm(const at::Tensor& x, const at::Tensor& weight, const 
                            double eps);
 
 /// By the kernel, whichever device has it. x and branch, which may be undefined, are bfloat16 of a
-/// width that is a multiple of 8 and at most 8192, weight and bias float32.
+/// width that is a multiple of 8 and at most 4096, weight and bias float32.
 ResidualNorm residual_norm_by_kernel(GpuKernels& kernels, const at::Tensor& x,
                                      const at::Tensor& branch, const at::Tensor& weight,
                                      const at::Tensor& bias, double eps);

@@ -40,7 +40,7 @@ void take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, st
   while (cuptiActivityGetNextRecord(buffer, filled, &record) == CUPTI_SUCCESS) {
     if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) continue;
     const auto* const kernel = reinterpret_cast<const CUpti_ActivityKernel10*>(record);
-    auto& spent = spent_by_kernel[kernel->name];
+    auto& spent = spent_by_kernel[kernel->name == nullptr ? "?" : kernel->name];
     ++spent.calls;
     if (kernel->end > 0) spent.ms += static_cast<double>(kernel->end - kernel->start) * 1e-6;
   }
@@ -55,11 +55,13 @@ std::string readable(const std::string& mangled) {
   return name;
 }
 
+/// As JSON's text. A name lies in a module, which a program may have unloaded since: other bytes than
+/// those of names are question marks.
 std::string escaped(const std::string& text) {
   std::string result;
   for (const char c : text) {
     if (c == '"' || c == '\\') result += '\\';
-    result += c;
+    result += c >= ' ' && c <= '~' ? c : '?';
   }
   return result;
 }

@@ -28,7 +28,7 @@ PARTS = (
     Part("zero", "the stages of ZeRO beside stage 0", 50, comparisons.zero),
     Part("save", "what a save costs the training beside it", 45, speed.save),
     Part("rates", "tokens/s and MFU beside PyTorch's", 150, speed.rates),
-    Part("clips", "TAEHV's clips/s beside PyTorch's", 90, clips.rates),
+    Part("clips", "TAEHV's clips/s beside PyTorch's", 150, clips.rates),
     Part("decode", "TAEHV decodes a video", 20, clips.decode),
     Part("policies", "pi0's steps/s and memory beside LeRobot's", 150, policies.rates, is_asked_for=True),
     Part("qwen", "Qwen2.5-VL's tokens/s and memory beside transformers'", 300, conversations.rates, is_asked_for=True),
