@@ -55,8 +55,8 @@ std::string readable(const std::string& mangled) {
   return name;
 }
 
-/// As JSON's text. A name lies in a module, which a program may have unloaded since: other bytes than
-/// those of names are question marks.
+/// As JSON's text. A name lies in a module, which a program may have unloaded since: other bytes
+/// than those of names are question marks.
 std::string escaped(const std::string& text) {
   std::string result;
   for (const char c : text) {
