@@ -21,8 +21,7 @@ constexpr const char* kForward = "residual_norm_forward";
 constexpr const char* kBackward = "residual_norm_backward";
 
 constexpr std::int64_t kThreadsMax = 512;  // of a block, each with eight columns
-constexpr int kBlockRows =
-    32;  // fewer: more rows of sums, which are added up after the backward pass
+constexpr int kBlockRows = 32;             // with fewer there are more rows of sums to add up
 
 bool fits_kernel(std::int64_t width) {
   return width % kColumnsOfThread == 0 && width <= kColumnsOfThread * kThreadsMax;
