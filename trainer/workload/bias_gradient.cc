@@ -3,7 +3,7 @@
 #include <torch/autograd.h>
 #include <torch/types.h>
 
-#include "trainer/workload/kernel_launch.h"
+#include "trainer/workload/column_sums.h"
 
 namespace tj::trainer {
 namespace {
@@ -16,9 +16,6 @@ constexpr char kText[] =
 #undef TJ_KERNELS
 
 constexpr const char* kKernel = "column_sums";
-constexpr std::int64_t kBlockColumns = 256;
-constexpr std::int64_t kBlockRows = 64;
-constexpr std::int64_t kThreads = 256;
 
 using Context = torch::autograd::AutogradContext;
 using Tensors = torch::autograd::variable_list;
@@ -39,13 +36,12 @@ struct Whole : torch::autograd::Function<Whole> {
     if (!context->needs_input_grad(kBias)) return {at::Tensor(), gradients[0], at::Tensor()};
     const auto d_y = gradients[0].contiguous();
     const std::int64_t width = d_y.size(-1), rows = d_y.numel() / width;
-    const auto [shape, rows_of_block] = column_blocks(rows, width);
-    const auto sums = at::empty({shape.blocks_y, width}, d_y.options().dtype(at::kFloat));
     void* const none = nullptr;
-    launch(kernels_of(context), kText, kKernel, shape, d_y.data_ptr(), none, none, none,
-           sums.data_ptr(), static_cast<long long>(rows),
-           static_cast<long long>(width / kColumnsOfThread), static_cast<long long>(rows_of_block));
-    return {at::Tensor(), d_y, sums.sum(0)};
+    const SummedRows of{
+        .options = d_y.options(), .rows = rows, .width = width, .part_width = width};
+    return {
+        at::Tensor(), d_y,
+        column_sums_by(kernels_of(context), kText, kKernel, of, d_y.data_ptr(), none, none, none)};
   }
 };
 
@@ -64,25 +60,15 @@ struct Thirds : torch::autograd::Function<Thirds> {
     sizes.back() = width;
     const auto options = gradients[0].options();
     const auto d_y = at::empty(sizes, options);
-    const std::int64_t rows = d_y.numel() / width;
-    const auto [shape, rows_of_block] = column_blocks(rows, width);
-    const auto sums = at::empty({shape.blocks_y, width}, options.dtype(at::kFloat));
-    launch(kernels_of(context), kText, kKernel, shape, gradients[0].data_ptr(),
-           gradients[1].data_ptr(), gradients[2].data_ptr(), d_y.data_ptr(), sums.data_ptr(),
-           static_cast<long long>(rows), static_cast<long long>(part_width / kColumnsOfThread),
-           static_cast<long long>(rows_of_block));
-    return {at::Tensor(), d_y, sums.sum(0)};
+    const SummedRows of{
+        .options = options, .rows = d_y.numel() / width, .width = width, .part_width = part_width};
+    return {at::Tensor(), d_y,
+            column_sums_by(kernels_of(context), kText, kKernel, of, gradients[0].data_ptr(),
+                           gradients[1].data_ptr(), gradients[2].data_ptr(), d_y.data_ptr())};
   }
 };
 
 }  // namespace
-
-ColumnBlocks column_blocks(std::int64_t rows, std::int64_t columns) {
-  return {.shape = {.blocks = blocks_for(columns, kBlockColumns),
-                    .blocks_y = blocks_for(rows, kBlockRows),
-                    .threads = kThreads},
-          .rows_of_block = kBlockRows};
-}
 
 GpuKernels* bias_kernels(const at::Tensor& x, std::int64_t width) {
   auto* const kernels = gpu_kernels();

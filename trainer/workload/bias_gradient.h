@@ -21,11 +21,4 @@ at::Tensor with_bias_gradient(GpuKernels& kernels, const at::Tensor& y, const at
 std::array<at::Tensor, 3> thirds_with_bias_gradient(GpuKernels& kernels, const at::Tensor& y,
                                                     const at::Tensor& bias);
 
-/// How a kernel over `columns` that ends in column_sums.inc's write_block_sums() is started.
-struct ColumnBlocks {
-  KernelShape shape;
-  std::int64_t rows_of_block;
-};
-ColumnBlocks column_blocks(std::int64_t rows, std::int64_t columns);
-
 }  // namespace tj::trainer

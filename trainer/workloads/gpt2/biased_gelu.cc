@@ -3,8 +3,7 @@
 #include <torch/autograd.h>
 #include <torch/types.h>
 
-#include "trainer/workload/bias_gradient.h"
-#include "trainer/workload/kernel_launch.h"
+#include "trainer/workload/column_sums.h"
 
 namespace tj::trainer {
 namespace {
@@ -35,12 +34,10 @@ struct BiasedGelu : torch::autograd::Function<BiasedGelu> {
     const auto d_y = gradients[0].contiguous();
     const auto d_x = at::empty_like(x);
     const std::int64_t width = x.size(-1), rows = x.numel() / width;
-    const auto [shape, rows_of_block] = column_blocks(rows, width);
-    const auto sums = at::empty({shape.blocks_y, width}, x.options().dtype(at::kFloat));
-    launch(kernels, kText, kKernel, shape, x.data_ptr(), d_y.data_ptr(), d_x.data_ptr(),
-           sums.data_ptr(), static_cast<long long>(rows),
-           static_cast<long long>(width / kColumnsOfThread), static_cast<long long>(rows_of_block));
-    return {at::Tensor(), d_x, sums.sum(0)};
+    const SummedRows of{.options = x.options(), .rows = rows, .width = width, .part_width = width};
+    return {
+        at::Tensor(), d_x,
+        column_sums_by(kernels, kText, kKernel, of, x.data_ptr(), d_y.data_ptr(), d_x.data_ptr())};
   }
 };
 
