@@ -26,7 +26,7 @@ void Crew::run_one(const std::function<std::optional<Failure>()>& work) {
   try {
     mine = work();
   } catch (const std::exception& failure) {
-    mine = Failure{.message = failure.what()};
+    mine = Failure{.message = cause_of(failure)};
   }
   const std::lock_guard lock(mutex_);
   if (mine && !failure_) failure_ = mine;

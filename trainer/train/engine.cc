@@ -464,9 +464,7 @@ int run_engine(int argc, const char* const* argv, Registry registry) {
   try {
     run(plan, *workload, env);
   } catch (const std::exception& failure) {
-    return end_with(
-        {.exit_code = exit_code::kInternal, .reason = "Internal", .message = failure.what()}, env,
-        {});
+    return end_with(failure_of(failure), env, {});
   }
 }
 

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <system_error>
 #include <thread>
 
 #include "trainer/process/deadline_guard.h"
@@ -374,14 +375,18 @@ class Watchdog::Impl {
   /// The training thread may hold, for ever, what writing needs.
   void write_down(const Failure& failure) {
     const auto written = std::make_shared<std::promise<void>>();
-    std::thread([this, failure, written] {
-      try {
-        write_down_(failure);
-      } catch (const std::exception&) {
-        // The cause goes on to the last words.
-      }
-      written->set_value();
-    }).detach();
+    try {
+      std::thread([this, failure, written] {
+        try {
+          write_down_(failure);
+        } catch (const std::exception&) {
+          // The cause goes on to the last words.
+        }
+        written->set_value();
+      }).detach();
+    } catch (const std::system_error&) {
+      return;  // no memory is left for a thread; as above
+    }
     static_cast<void>(written->get_future().wait_for(kWriteDownMax));
   }
 
