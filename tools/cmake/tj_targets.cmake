@@ -46,10 +46,9 @@ if(tj_sanitizer)
   add_link_options(${tj_sanitizer} ${tj_fast_linker})
 endif()
 
-# One precompiled header for everything that speaks JSON; torch has its own (trainer/). A target of one source needs none.
+# For what speaks JSON; torch has a precompiled header of its own (trainer/). A target of one source needs none.
 function(tj_precompile target)
-  target_precompile_headers(${target} PRIVATE <algorithm> <chrono> <functional> <map> <memory> <optional>
-    <string> <string_view> <variant> <vector> <nlohmann/json.hpp>)
+  target_precompile_headers(${target} REUSE_FROM tj_headers)
 endfunction()
 
 # tj_library(NAME SOURCES... [LINK targets...]) and tj_program alike: the sources are listed, never globbed.

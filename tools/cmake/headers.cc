@@ -1,0 +1,1 @@
+// Nothing of its own: targets share its precompiled header.
