@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 
+#include "operator/api/read.h"
+
 namespace tj {
 namespace {
 using nlohmann::json;
@@ -13,10 +15,8 @@ constexpr const char* kNamespace = "default";
 constexpr int kTurnsMax = 200'000;  // of one settle: more is a loop that never rests
 
 /// Empty where there is no text: a template may hold anything.
-std::string text_at(const json& object, const char* pointer) {
-  const json::json_pointer place(pointer);
-  const bool is_text = object.contains(place) && object[place].is_string();
-  return is_text ? object[place].get<std::string>() : std::string{};
+std::string text_at(const json& object, const char* section, const char* key) {
+  return read::string_at(read::object_at(object, section), key);
 }
 
 json pod_status(const char* phase, const json& state) {
@@ -156,22 +156,22 @@ void World::end_pod(const std::string& name, int exit_code) {
 void World::kubelet_step() {
   bool all_run = true;
   for (const json& pod : objects().objects(Resource::pods)) {
-    const std::string name = text_at(pod, "/metadata/name");
-    if (silent_nodes_.contains(text_at(pod, "/spec/nodeName"))) continue;
+    if (silent_nodes_.contains(text_at(pod, "spec", "nodeName"))) continue;
     if (pod["metadata"].contains("deletionTimestamp")) {
       if (keeps_terminating_pods_) continue;
-      (void)objects().finish_delete(key_of(pod), text_at(pod, "/metadata/uid"));
+      (void)objects().finish_delete(key_of(pod), text_at(pod, "metadata", "uid"));
       continue;
     }
-    const bool is_pending = text_at(pod, "/status/phase") == "Pending";
-    if (is_pending && kubelet_ != Kubelet::idle) start_pod(name);
+    const bool is_pending = text_at(pod, "status", "phase") == "Pending";
+    if (is_pending && kubelet_ != Kubelet::idle) start_pod(text_at(pod, "metadata", "name"));
     if (is_pending) all_run = false;
   }
   if (kubelet_ != Kubelet::runs_pods_to_the_end || !all_run) return;
   for (const json& pod : objects().objects(Resource::pods)) {
     const std::string job_name = pod["metadata"]["labels"].value("job-name", "");
-    const bool may_end = text_at(pod, "/status/phase") == "Running" && phase(job_name) == "Running";
-    if (may_end) end_pod(text_at(pod, "/metadata/name"), 0);
+    const bool may_end =
+        text_at(pod, "status", "phase") == "Running" && phase(job_name) == "Running";
+    if (may_end) end_pod(text_at(pod, "metadata", "name"), 0);
   }
 }
 
@@ -218,15 +218,17 @@ json World::get(Resource resource, const std::string& name) {
 
 std::string World::phase(const std::string& name) {
   const json object = job(name);
-  return object.is_null() ? "" : text_at(object, "/status/phase");
+  return object.is_null() ? "" : text_at(object, "status", "phase");
 }
 
-std::string World::reason(const std::string& name) { return text_at(job(name), "/status/reason"); }
+std::string World::reason(const std::string& name) {
+  return text_at(job(name), "status", "reason");
+}
 
 std::vector<std::string> World::pod_names() {
   std::vector<std::string> names;
   for (const json& pod : objects().objects(Resource::pods)) {
-    names.push_back(text_at(pod, "/metadata/name"));
+    names.push_back(text_at(pod, "metadata", "name"));
   }
   return names;
 }
@@ -234,7 +236,7 @@ std::vector<std::string> World::pod_names() {
 std::vector<std::string> World::event_reasons() {
   std::vector<std::string> reasons;
   for (const json& event : objects().objects(Resource::events)) {
-    reasons.push_back(text_at(event, "/reason"));
+    reasons.push_back(read::string_at(event, "reason"));
   }
   std::sort(reasons.begin(), reasons.end());
   return reasons;
