@@ -216,10 +216,7 @@ json World::get(Resource resource, const std::string& name) {
   return object ? *std::move(object) : json(nullptr);
 }
 
-std::string World::phase(const std::string& name) {
-  const json object = job(name);
-  return object.is_null() ? "" : text_at(object, "status", "phase");
-}
+std::string World::phase(const std::string& name) { return text_at(job(name), "status", "phase"); }
 
 std::string World::reason(const std::string& name) {
   return text_at(job(name), "status", "reason");

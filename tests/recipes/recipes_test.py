@@ -57,11 +57,11 @@ class Recipes(unittest.TestCase):
         self.assertNotIn("] epoch", output.replace("[worker-0] epoch", ""))
 
     def check_ranks(self, output, text, ranks_by_worker):
-        """Ranks of one worker share a pipe, to which an unbuffered Python writes a line and its end apart: two may stand in one line."""
+        """Each rank says it once. Those of one worker share a pipe, to which an unbuffered Python writes a line and its end apart: two may stand in
+        one line."""
         for worker, ranks in enumerate(ranks_by_worker):
-            said = " ".join(re.findall(rf"^\[worker-{worker}\] (.*)$", output, re.MULTILINE))
-            for rank in ranks:
-                self.assertIn(f"rank {rank} {text}", said)
+            said = "\n".join(re.findall(rf"^\[worker-{worker}\] (.*)$", output, re.MULTILINE))
+            self.assertEqual(sorted(int(rank) for rank in re.findall(rf"rank (\d+) {re.escape(text)}", said)), ranks, output)
 
     def test_pytorch(self):
         output = self.output_of("pytorch")

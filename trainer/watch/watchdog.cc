@@ -375,17 +375,18 @@ class Watchdog::Impl {
   /// The training thread may hold, for ever, what writing needs.
   void write_down(const Failure& failure) {
     const auto written = std::make_shared<std::promise<void>>();
+    const auto write = [this, failure, written] {
+      try {
+        write_down_(failure);
+      } catch (const std::exception&) {
+        // The cause goes on to the last words.
+      }
+      written->set_value();
+    };
     try {
-      std::thread([this, failure, written] {
-        try {
-          write_down_(failure);
-        } catch (const std::exception&) {
-          // The cause goes on to the last words.
-        }
-        written->set_value();
-      }).detach();
+      std::thread(write).detach();
     } catch (const std::system_error&) {
-      return;  // no memory is left for a thread; as above
+      return;  // no memory is left for a thread; the last words may need none
     }
     static_cast<void>(written->get_future().wait_for(kWriteDownMax));
   }
