@@ -59,7 +59,7 @@ bool kill_children() {
   if (fd < 0) return false;
   char text[8192];
   int pid = 0;
-  for (ssize_t count = 0; (count = read(fd, text, sizeof text)) > 0;) {
+  for (ssize_t count = 0; (count = ::read(fd, text, sizeof text)) > 0;) {
     for (ssize_t i = 0; i < count; ++i) {
       if (text[i] >= '0' && text[i] <= '9') {
         pid = pid * 10 + (text[i] - '0');

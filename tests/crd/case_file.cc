@@ -6,6 +6,7 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "tests/places.h"
 #include "yaml/yaml_json.h"
 
 namespace tj {
@@ -59,7 +60,7 @@ nlohmann::json read_yaml(const std::string& path) {
 
 std::vector<CaseFile> read_case_files() {
   std::vector<CaseFile> files;
-  const std::filesystem::path folder = std::filesystem::path(TJ_SOURCE_DIR) / "tests/crd/manifests";
+  const std::filesystem::path folder = std::filesystem::path(source_dir()) / "tests/crd/manifests";
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     files.push_back(read_case_file(entry.path()));
   std::sort(files.begin(), files.end(),

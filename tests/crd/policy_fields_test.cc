@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/crd/case_file.h"
+#include "tests/places.h"
 
 namespace tj {
 namespace {
@@ -104,7 +105,7 @@ json without_descriptions(json schema) {
 }
 
 json crd_policies() {
-  const json crd = read_yaml(std::string(TJ_SOURCE_DIR) + "/manifests/crd/trainingjobs.yaml");
+  const json crd = read_yaml(source_dir() + "/manifests/crd/trainingjobs.yaml");
   json spec = without_descriptions(
       crd.at("/spec/versions/0/schema/openAPIV3Schema/properties/spec"_json_pointer));
   spec["properties"].erase("replicaSpecs");

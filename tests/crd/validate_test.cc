@@ -10,6 +10,7 @@
 #include "operator/api/json.h"
 #include "operator/api/words.h"
 #include "tests/crd/case_file.h"
+#include "tests/places.h"
 
 namespace tj {
 namespace {
@@ -107,7 +108,7 @@ TEST(Validate, no_template_is_nested_without_end) {
 }
 
 TEST(Validate, the_crd_reserves_the_names_of_the_contract) {
-  const json crd = read_yaml(std::string(TJ_SOURCE_DIR) + "/manifests/crd/trainingjobs.yaml");
+  const json crd = read_yaml(source_dir() + "/manifests/crd/trainingjobs.yaml");
   const std::string to_pod_spec =
       "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/replicaSpecs/properties/"
       "Worker/properties/"
@@ -162,7 +163,7 @@ TEST(Validate, the_crd_declares_each_field_that_the_operator_writes_into_the_sta
       .conditions = {Condition{.type = "Failed", .last_transition_time = now}},
   };
   const json written = status_patch(TrainingJob{}, status).at("status");
-  const json crd = read_yaml(std::string(TJ_SOURCE_DIR) + "/manifests/crd/trainingjobs.yaml");
+  const json crd = read_yaml(source_dir() + "/manifests/crd/trainingjobs.yaml");
   const json& schema =
       crd.at("/spec/versions/0/schema/openAPIV3Schema/properties/status"_json_pointer);
   EXPECT_EQ(undeclared(written, schema, "status"), std::vector<std::string>{});
@@ -176,7 +177,7 @@ const json& crd_schema(const json& crd, const std::string& to_field) {
 }
 
 TEST(Validate, the_crd_has_the_phases_of_the_operator) {
-  const json crd = read_yaml(std::string(TJ_SOURCE_DIR) + "/manifests/crd/trainingjobs.yaml");
+  const json crd = read_yaml(source_dir() + "/manifests/crd/trainingjobs.yaml");
   EXPECT_EQ(crd_schema(crd, "/status/properties/phase/enum"), json(kTexts<Phase>));
 }
 
@@ -193,7 +194,7 @@ json with_defaults(json value, const json& schema) {
 }
 
 TEST(Validate, the_operator_has_the_defaults_of_the_crd) {
-  const json crd = read_yaml(std::string(TJ_SOURCE_DIR) + "/manifests/crd/trainingjobs.yaml");
+  const json crd = read_yaml(source_dir() + "/manifests/crd/trainingjobs.yaml");
   json bare = {{"metadata", {{"name", "job"}}}, {"spec", job_with_env("containers", "A")}};
   bare["spec"]["replicaSpecs"]["Worker"].erase("replicas");
   json full = bare;
@@ -208,7 +209,7 @@ TEST(Validate, the_operator_has_the_defaults_of_the_crd) {
 
 TEST(Validate, each_example_is_valid) {
   int example_count = 0;
-  const std::filesystem::path folder = std::filesystem::path(TJ_SOURCE_DIR) / "manifests/examples";
+  const std::filesystem::path folder = std::filesystem::path(source_dir()) / "manifests/examples";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".yaml") continue;
     for (const json& document : read_yaml_documents(entry.path())) {

@@ -1,5 +1,7 @@
 #include "tests/kube/api_server.h"
 
+#include "tests/places.h"
+
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -60,7 +62,7 @@ Result<void> ApiServer::start() {
   std::array<int, 2> leash{};
   std::array<int, 2> output{};
   TJ_CHECK(pipe2(leash.data(), O_CLOEXEC) == 0 && pipe2(output.data(), O_CLOEXEC) == 0, "pipe");
-  const std::string tool = TJ_SOURCE_DIR "/tools/cluster/apiserver";
+  const std::string tool = source_dir() + "/tools/cluster/apiserver";
   // Says the path and closes its output once the server is up, then waits for our end to close.
   const char* const script =
       "$0 up $1 || { $0 down $1; rm -rf $1; exit 1; }; exec >&-; cat >/dev/null; $0 "

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "tests/loop/world.h"
+#include "tests/places.h"
 
 namespace tj {
 namespace {
@@ -25,7 +26,7 @@ Resource resource_of(const json& object) {
 class Upgrade : public testing::Test {
  protected:
   Upgrade() {
-    std::ifstream in(TJ_SOURCE_DIR "/tests/golden/upgrade/0.1.0.json");
+    std::ifstream in(source_dir() + "/tests/golden/upgrade/0.1.0.json");
     recorded_ = json::parse(in);
     for (const json& object : recorded_["objects"]) {
       TJ_CHECK(world_.objects().restore(resource_of(object), object).ok(), object.dump());

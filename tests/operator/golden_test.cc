@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "tests/operator/story.h"
+#include "tests/places.h"
 
 namespace tj {
 namespace {
@@ -15,7 +16,7 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> story_names() {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(TJ_SOURCE_DIR "/tests/golden/plan")) {
+  for (const auto& entry : fs::directory_iterator(source_dir() + "/tests/golden/plan")) {
     names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
@@ -30,7 +31,7 @@ std::string read(const fs::path& path) {
 }
 
 fs::path path_of(const std::string& name) {
-  return fs::path(TJ_SOURCE_DIR "/tests/golden/plan") / (name + ".txt");
+  return fs::path(source_dir() + "/tests/golden/plan") / (name + ".txt");
 }
 
 class Golden : public testing::TestWithParam<std::string> {};

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "tests/places.h"
+
 namespace tj::trainer {
 
 /// Reads each case of `file` (in tests/golden) line by line into a new `Case`, and compares what
@@ -15,7 +17,7 @@ namespace tj::trainer {
 template <typename Case, typename ReadLine, typename AnswerTo>
 void expect_golden_cases(const std::string& file, int cases_min, ReadLine&& read_line,
                          AnswerTo&& answer_to) {
-  const std::string path = TJ_SOURCE_DIR "/tests/golden/" + file;
+  const std::string path = source_dir() + "/tests/golden/" + file;
   std::ifstream stream(path);
   ASSERT_TRUE(stream) << path;
   std::string expected;

@@ -19,6 +19,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # clang compiles for sanitizers alone;
     -Wno-missing-field-initializers  # designated initialisers name what matters, the rest has defaults
     # False alarms of GCC 12 inside std::string and std::optional (GCC bugs 105329, 105651, 80635).
     -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds -Wno-maybe-uninitialized)
+  if(TJ_BATCH GREATER 1)
+    target_compile_options(tj_flags INTERFACE -Wno-subobject-linkage)  # it takes a source of a batch for a header
+  endif()
 endif()
 target_compile_options(tj_flags INTERFACE -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
 if(TJ_SANITIZE STREQUAL "address")
@@ -46,21 +49,81 @@ if(tj_sanitizer)
   add_link_options(${tj_sanitizer} ${tj_fast_linker})
 endif()
 
+# A target's sources in batches of TJ_BATCH at most, each compiled as one: headers are read, and templates made, once for all of
+# them (docs/adr/0031-sources-in-batches.md). A source with flags of its own stays alone. Called where the folder's CMakeLists.txt ends, when
+# those flags are known. The batch names its sources from the root, so that ccache knows it again in another checkout.
+function(tj_batch target)
+  get_target_property(sources ${target} SOURCES)
+  set(alone)
+  set(together)
+  foreach(source ${sources})
+    get_property(is_made SOURCE ${source} PROPERTY GENERATED)
+    get_property(options SOURCE ${source} PROPERTY COMPILE_OPTIONS)
+    get_property(definitions SOURCE ${source} PROPERTY COMPILE_DEFINITIONS)
+    if(is_made OR options OR definitions OR NOT source MATCHES "\\.cc$")
+      list(APPEND alone ${source})
+    else()
+      list(APPEND together ${source})
+    endif()
+  endforeach()
+  list(LENGTH together count)
+  if(count LESS 2)
+    return()
+  endif()
+  execute_process(COMMAND ${CMAKE_SOURCE_DIR}/tools/cmake/batches ${TJ_BATCH} ${together} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
+    OUTPUT_VARIABLE numbers OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  string(REPLACE "\n" ";" numbers "${numbers}")
+  set(used)
+  foreach(source number IN ZIP_LISTS together numbers)
+    if(number STREQUAL "-")
+      list(APPEND alone ${source})
+      continue()
+    endif()
+    cmake_path(ABSOLUTE_PATH source NORMALIZE)
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${CMAKE_SOURCE_DIR})
+    string(APPEND text_${number} "#include \"${source}\"\n")
+    list(APPEND used ${number})
+  endforeach()
+  list(REMOVE_DUPLICATES used)
+  foreach(number ${used})
+    set(batch ${CMAKE_CURRENT_BINARY_DIR}/${target}.batches/${number}.cc)
+    file(CONFIGURE OUTPUT ${batch} CONTENT "${text_${number}}" @ONLY)
+    list(APPEND alone ${batch})
+  endforeach()
+  set_property(TARGET ${target} PROPERTY SOURCES ${alone})
+endfunction()
+
+function(tj_batch_later target)
+  if(TJ_BATCH GREATER 1)
+    cmake_language(EVAL CODE "cmake_language(DEFER CALL tj_batch ${target})")
+  endif()
+endfunction()
+
+# Compiles the common headers as NAME, for all that tj_precompile() names from here on in this folder and below.
+macro(tj_shared_headers name)
+  add_library(${name} OBJECT ${CMAKE_SOURCE_DIR}/tools/cmake/headers.cc)
+  target_link_libraries(${name} PRIVATE tj_flags)
+  target_precompile_headers(${name} PRIVATE ${tj_common_headers})
+  set(tj_headers_in_use ${name})
+endmacro()
+
 # For what speaks JSON; torch has a precompiled header of its own (trainer/). A target of one source needs none.
 function(tj_precompile target)
-  target_precompile_headers(${target} REUSE_FROM tj_headers)
+  target_precompile_headers(${target} REUSE_FROM ${tj_headers_in_use})
 endfunction()
 
 # tj_library(NAME SOURCES... [LINK targets...]) and tj_program alike: the sources are listed, never globbed.
 function(tj_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
+  tj_batch_later(${name})
   target_link_libraries(${name} PUBLIC tj_flags ${arg_LINK})
 endfunction()
 
 function(tj_program name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
+  tj_batch_later(${name})
   target_link_libraries(${name} PRIVATE tj_flags ${arg_LINK})
 endfunction()
 
@@ -77,27 +140,15 @@ set(tj_trainer_folder lib/trainingjob)
 # Tests are compiled more often than they are run: this halves it. _FORTIFY_SOURCE is for code that is optimised.
 set(tj_test_options -O0 -g1 -U_FORTIFY_SOURCE)
 
-# Defines TJ_SOURCE_DIR and TJ_BINARY_DIR for those of the sources that say them, or golden_cases.h, when cmake runs. In the
-# command of every source they would make another checkout compile everything anew: ccache counts what -D says.
-function(tj_tell_places)
-  foreach(source ${ARGN})
-    file(STRINGS ${source} uses REGEX "TJ_SOURCE_DIR|TJ_BINARY_DIR|golden_cases.h" LIMIT_COUNT 1)
-    if(uses)
-      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS
-        TJ_SOURCE_DIR="${CMAKE_SOURCE_DIR}" TJ_BINARY_DIR="${CMAKE_BINARY_DIR}")
-    endif()
-  endforeach()
-endfunction()
-
 # tj_test(NAME SOURCES... LINK targets... [LABELS ...] [HEADERS_FROM target] [PARTS n]): one gtest binary and its CTest entries,
 # NAME.0 and so on, n of them (1), which share its tests out. Not an entry for each test: a process takes 0.2 s of CPU time under
 # AddressSanitizer, or where it loads torch, before its first test. Its precompiled header is that of all tests, or of `target`.
 function(tj_test name)
   cmake_parse_arguments(arg "" "HEADERS_FROM;PARTS" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE tj_flags GTest::gtest_main GTest::gmock ${arg_LINK})
+  target_link_libraries(${name} PRIVATE tj_flags tj_test_places GTest::gtest_main GTest::gmock ${arg_LINK})
   target_link_options(${name} PRIVATE ${tj_fast_linker})
-  tj_tell_places(${arg_SOURCES})
+  tj_batch_later(${name})
   if(NOT arg_HEADERS_FROM)
     set(arg_HEADERS_FROM tj_test_headers)
     target_compile_options(${name} PRIVATE ${tj_test_options})

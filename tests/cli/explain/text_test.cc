@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tests/cli/explain/explain_site.h"
+#include "tests/places.h"
 
 namespace tj {
 namespace {
@@ -63,7 +64,7 @@ TEST(ExplainText, what_is_no_object_is_not_seen) {
 
 /// The rows of the tables of causes in the document: the first cell of each, as `Cause`.
 std::set<std::string> causes_of_document() {
-  std::ifstream file(TJ_SOURCE_DIR "/docs/logs-and-explain.md");
+  std::ifstream file(source_dir() + "/docs/logs-and-explain.md");
   const std::regex row("^\\| `([A-Z][A-Za-z]+)` \\|.*");
   std::set<std::string> causes;
   std::smatch found;

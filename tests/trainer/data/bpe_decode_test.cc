@@ -1,4 +1,5 @@
 #include "trainer/data/bpe_decode.h"
+#include "tests/places.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +13,7 @@ namespace tj::trainer {
 namespace {
 namespace fs = std::filesystem;
 
-const fs::path kGpt2 = fs::path(TJ_SOURCE_DIR) / "tests/trainer/data/gpt2";
+const fs::path kGpt2 = fs::path(source_dir()) / "tests/trainer/data/gpt2";
 
 TEST(TokenBytes, text_comes_back_from_its_ids) {
   const auto vocabulary = read_bpe_vocabulary(kGpt2);

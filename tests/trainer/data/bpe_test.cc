@@ -1,4 +1,5 @@
 #include "trainer/data/bpe.h"
+#include "tests/places.h"
 
 #include <gtest/gtest.h>
 
@@ -18,8 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 using Ids = std::vector<std::uint32_t>;
 
-const fs::path kGpt2 = fs::path(TJ_SOURCE_DIR) / "tests/trainer/data/gpt2";
-const fs::path kChinese = fs::path(TJ_SOURCE_DIR) / "tests/trainer/data/chinese";
+const fs::path kGpt2 = fs::path(source_dir()) / "tests/trainer/data/gpt2";
+const fs::path kChinese = fs::path(source_dir()) / "tests/trainer/data/chinese";
 
 std::string content_of(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);

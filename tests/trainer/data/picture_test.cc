@@ -1,4 +1,5 @@
 #include "trainer/data/picture/picture.h"
+#include "tests/places.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +13,7 @@
 namespace tj::trainer {
 namespace {
 
-const auto kPictures = std::filesystem::path(TJ_SOURCE_DIR) / "tests/trainer/data/pictures";
+const auto kPictures = std::filesystem::path(source_dir()) / "tests/trainer/data/pictures";
 using Rgb = std::array<int, 3>;
 
 PictureReader reader() { return PictureReader(*trainer_picture_plugin()); }

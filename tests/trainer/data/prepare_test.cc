@@ -1,4 +1,5 @@
 #include "trainer/data/prepare.h"
+#include "tests/places.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +14,7 @@ namespace tj::trainer {
 namespace {
 namespace fs = std::filesystem;
 
-const std::string kGpt2 = std::string(TJ_SOURCE_DIR) + "/tests/trainer/data/gpt2";
+const std::string kGpt2 = source_dir() + "/tests/trainer/data/gpt2";
 constexpr std::int64_t kSmallPart = 1000;
 
 std::string content_of(const fs::path& file) {
@@ -101,8 +102,7 @@ TEST(Prepare, any_number_of_workers_and_any_part_size_give_the_same_tokens) {
 TEST(Prepare, the_tokenizer_lies_beside_its_tokens) {
   Bench bench;
   bench.folder.write("text/a.txt", lines_of_text(20));
-  const std::string chinese =
-      std::string(TJ_SOURCE_DIR) + "/tests/trainer/data/chinese/tokenizer.json";
+  const std::string chinese = source_dir() + "/tests/trainer/data/chinese/tokenizer.json";
   auto options = bench.options();
   options.tokenizer = "bpe";
   options.vocabulary = chinese;

@@ -1,4 +1,5 @@
 #include "trainer/data/train_tokenizer.h"
+#include "tests/places.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +13,7 @@ namespace tj::trainer {
 namespace {
 namespace fs = std::filesystem;
 
-const fs::path kChinese = fs::path(TJ_SOURCE_DIR) / "tests/trainer/data/chinese";
+const fs::path kChinese = fs::path(source_dir()) / "tests/trainer/data/chinese";
 
 std::string content_of(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);

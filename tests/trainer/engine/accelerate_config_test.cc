@@ -1,5 +1,6 @@
 // A configuration of accelerate: each key is told, and what contradicts the job is refused.
 #include "trainer/train/accelerate_config.h"
+#include "tests/places.h"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +21,7 @@ const ProcessEnv kEnv{.world_size = 8,
                       .origin = "WORLD_SIZE and RANK"};
 
 std::string golden(const std::string& name) {
-  std::ifstream file(TJ_SOURCE_DIR "/tests/golden/trainer/" + name);
+  std::ifstream file(source_dir() + "/tests/golden/trainer/" + name);
   std::stringstream text;
   text << file.rdbuf();
   return text.str();

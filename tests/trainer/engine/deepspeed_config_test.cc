@@ -1,4 +1,5 @@
 #include "trainer/train/deepspeed_config.h"
+#include "tests/places.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +9,7 @@
 namespace tj::trainer {
 namespace {
 
-const std::string kFolder = TJ_SOURCE_DIR "/tests/golden/trainer/";
+const std::string kFolder = source_dir() + "/tests/golden/trainer/";
 
 std::string read(const std::string& name) {
   std::ifstream file(kFolder + name);

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "tests/places.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/train/adamw.h"
 #include "trainer/train/gradients.h"
@@ -18,7 +19,7 @@
 namespace tj::trainer {
 namespace {
 
-const std::string kFolder = TJ_SOURCE_DIR "/tests/golden/trainer/";
+const std::string kFolder = source_dir() + "/tests/golden/trainer/";
 const std::vector<std::vector<std::int64_t>> kShapes = {{3, 5}, {7}, {2, 4, 3}, {1}, {16, 8}};
 constexpr std::int64_t kSteps = 100;
 constexpr std::int64_t kGrowthInterval = 7;

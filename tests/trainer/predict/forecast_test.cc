@@ -1,5 +1,6 @@
 // What `trainer plan` says, as golden text: system S2, whose users expected an efficiency of 80 %.
 #include "trainer/predict/forecast.h"
+#include "tests/places.h"
 
 #include <gtest/gtest.h>
 
@@ -40,7 +41,7 @@ ForecastInputs s2() {
 }
 
 void expect_golden(const std::string& name, const std::string& text) {
-  const std::string path = TJ_SOURCE_DIR "/tests/golden/forecast/" + name;
+  const std::string path = source_dir() + "/tests/golden/forecast/" + name;
   if (std::getenv("TJ_UPDATE_GOLDEN")) std::ofstream(path) << text;
   std::ifstream file(path);
   std::ostringstream expected;

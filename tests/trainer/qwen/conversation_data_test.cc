@@ -1,4 +1,5 @@
 #include "trainer/workloads/qwen_vggt/conversation_data.h"
+#include "tests/places.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +15,7 @@
 namespace tj::trainer {
 namespace {
 
-const auto kPictures = std::filesystem::path(TJ_SOURCE_DIR) / "tests/trainer/data/pictures";
+const auto kPictures = std::filesystem::path(source_dir()) / "tests/trainer/data/pictures";
 
 constexpr ChatIds kIds{.turn_begin = 257,
                        .turn_end = 258,
