@@ -35,7 +35,8 @@ class OwnNames(unittest.TestCase):
                             ("enum Input : std::size_t { kX, kWeight = 3 };", {"Input", "kX", "kWeight"}),
                             ("using Clock = std::chrono::steady_clock;", {"Clock"}),
                             ("using nlohmann::json;", {"json"}),
-                            ("namespace fs = std::filesystem;", {"fs"})):
+                            ("namespace fs = std::filesystem;", {"fs"}),
+                            ("#define TJ_INLINE inline", {"TJ_INLINE"})):
             self.assertEqual(own(text), names, text)
 
     def test_not_of_comments_texts_or_what_others_may_see(self):
