@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <map>
 
 #include "operator/api/read.h"
 
@@ -167,11 +168,13 @@ void World::kubelet_step() {
     if (is_pending) all_run = false;
   }
   if (kubelet_ != Kubelet::runs_pods_to_the_end || !all_run) return;
+  std::map<std::string, std::string> phases;  // of jobs, each read once: a pod's end changes none
   for (const json& pod : objects().objects(Resource::pods)) {
+    if (text_at(pod, "status", "phase") != "Running") continue;
     const std::string job_name = pod["metadata"]["labels"].value("job-name", "");
-    const bool may_end =
-        text_at(pod, "status", "phase") == "Running" && phase(job_name) == "Running";
-    if (may_end) end_pod(text_at(pod, "metadata", "name"), 0);
+    const auto [found, is_new] = phases.try_emplace(job_name);
+    if (is_new) found->second = phase(job_name);
+    if (found->second == "Running") end_pod(text_at(pod, "metadata", "name"), 0);
   }
 }
 

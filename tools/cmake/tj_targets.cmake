@@ -99,9 +99,9 @@ function(tj_batch_later target)
   endif()
 endfunction()
 
-# Compiles the common headers as NAME, for all that tj_precompile() names from here on in this folder and below.
-macro(tj_shared_headers name)
-  add_library(${name} OBJECT ${CMAKE_SOURCE_DIR}/tools/cmake/headers.cc)
+# Compiles the common headers with an empty source, as NAME, for all that tj_precompile() names from here on in this folder and below.
+macro(tj_shared_headers name source)
+  add_library(${name} OBJECT ${source})
   target_link_libraries(${name} PRIVATE tj_flags)
   target_precompile_headers(${name} PRIVATE ${tj_common_headers})
   set(tj_headers_in_use ${name})
