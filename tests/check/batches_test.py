@@ -1,15 +1,13 @@
 """Sources share a batch only where none sees a name of another."""
-import importlib.machinery
-import importlib.util
 import pathlib
 import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-LOADER = importlib.machinery.SourceFileLoader("batches", str(ROOT / "tools/cmake/batches"))
-batches = importlib.util.module_from_spec(importlib.util.spec_from_loader("batches", LOADER))
-sys.modules["batches"] = batches
-LOADER.exec_module(batches)
+sys.path.insert(0, str(ROOT / "tests"))
+from support import modules  # noqa: E402
+
+batches = modules.load(ROOT / "tools/cmake/batches", "batches")
 
 
 def own(text):

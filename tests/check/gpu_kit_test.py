@@ -1,6 +1,4 @@
 """The GPU kit's own rules: its times fit, a part that fails or does not end stops no other, and what it says of a model."""
-import importlib.machinery
-import importlib.util
 import json
 import pathlib
 import re
@@ -10,7 +8,7 @@ import time
 import unittest
 
 KIT = pathlib.Path(__file__).resolve().parents[1] / "trainer/gpu_kit"
-sys.path.insert(0, str(KIT))
+sys.path[:0] = [str(KIT), str(KIT.parents[1])]
 import clips  # noqa: E402
 import comparisons  # noqa: E402
 import machine  # noqa: E402
@@ -19,13 +17,7 @@ import rows  # noqa: E402
 import runner  # noqa: E402
 import sizes  # noqa: E402
 import speed  # noqa: E402
-
-
-def load_run():
-    loader = importlib.machinery.SourceFileLoader("gpu_kit_run", str(KIT / "run"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_kit_run", loader))
-    loader.exec_module(module)
-    return module
+from support import modules  # noqa: E402
 
 
 class GpuKit(unittest.TestCase):
@@ -50,7 +42,7 @@ class GpuKit(unittest.TestCase):
         def breaks(_):
             yield rows.judged("p", "first", True, "good")
             raise KeyError("gone")
-        found = list(load_run().rows_of(parts.Part("p", "what", 1, breaks), self.kit))
+        found = list(modules.load(KIT / "run", "gpu_kit_run").rows_of(parts.Part("p", "what", 1, breaks), self.kit))
         self.assertEqual([row.verdict for row in found], ["ok", "FAIL"])
         self.assertIn("KeyError: 'gone'", found[1].line())
         self.assertEqual(rows.closing_line(found), "1 passed, 1 failed, 0 skipped")

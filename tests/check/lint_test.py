@@ -1,14 +1,14 @@
 """tools/check/lint finds what it is there to find, and leaves the rest alone."""
-import importlib.machinery
-import importlib.util
 import pathlib
+import sys
 import tempfile
 import unittest
 
-PATH = pathlib.Path(__file__).resolve().parent.parent.parent / "tools" / "check" / "lint"
-loader = importlib.machinery.SourceFileLoader("lint", str(PATH))
-lint = importlib.util.module_from_spec(importlib.util.spec_from_loader("lint", loader))
-loader.exec_module(lint)
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+from support import modules  # noqa: E402
+
+lint = modules.load(ROOT / "tools/check/lint", "lint")
 
 
 class InCheckout(unittest.TestCase):

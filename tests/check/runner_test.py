@@ -1,16 +1,16 @@
 """What the test runner gives its stages: no cluster of somebody else, and no leave to write golden files."""
-import importlib.machinery
-import importlib.util
 import os
 import pathlib
 import re
+import sys
 import unittest
 from unittest import mock
 
-PATH = pathlib.Path(__file__).resolve().parents[2] / "tools/test/run"
-loader = importlib.machinery.SourceFileLoader("runner", str(PATH))
-runner = importlib.util.module_from_spec(importlib.util.spec_from_loader("runner", loader))
-loader.exec_module(runner)
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+from support import modules  # noqa: E402
+
+runner = modules.load(ROOT / "tools/test/run", "runner_of_tests")
 GOLDEN_NAME = re.compile(r'(?:getenv\(|environ(?:\.get)?[\[(])\s*"(\w*(?:GOLDEN|UPDATE|REWRITE)\w*)"')
 
 
@@ -25,7 +25,7 @@ class Environment(unittest.TestCase):
     def test_golden_files_have_one_switch(self):
         """Whatever writes a golden file asks TJ_UPDATE_GOLDEN, and no other name of that kind is asked for."""
         asked = set()
-        for path in (PATH.parents[2] / "tests").rglob("*"):
+        for path in (ROOT / "tests").rglob("*"):
             if path.suffix in (".cc", ".h", ".py") and path != pathlib.Path(__file__).resolve():
                 asked |= set(GOLDEN_NAME.findall(path.read_text()))
         self.assertEqual(asked, {"TJ_UPDATE_GOLDEN"})

@@ -1,7 +1,6 @@
 """The documents against the code: commands, manifests, tables. What is of the operator and what shows a line of a table lie beside
 this file."""
 import contextlib
-import importlib.util
 import json
 import pathlib
 import re
@@ -27,21 +26,12 @@ from programs import environment, metrics_checked, program_output, scraped_train
 
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tools" / "test")]
 import stages  # noqa: E402
-from support import unittests  # noqa: E402
+from support import modules, unittests  # noqa: E402
 sys.path.insert(0, str(ROOT / "tests" / "bench" / "operator"))
 import report  # noqa: E402
 
-
-def module_of(path, name):
-    """For a file whose own name another one has too."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-trainer_report = module_of("tests/bench/trainer/report.py", "trainer_report")
-slow_network_report = module_of("tests/bench/slow_network/tables.py", "slow_network_report")
+trainer_report = modules.load(ROOT / "tests/bench/trainer/report.py", "trainer_report")
+slow_network_report = modules.load(ROOT / "tests/bench/slow_network/tables.py", "slow_network_report")
 
 
 class Commands(unittest.TestCase):
