@@ -50,18 +50,18 @@ if(tj_sanitizer)
 endif()
 
 # A target's sources in batches of TJ_BATCH at most, each compiled as one: headers are read, and templates made, once for all of
-# them (docs/adr/0031-sources-in-batches.md). A source with flags of its own stays alone. Called where the folder's CMakeLists.txt ends, when
-# those flags are known. The batch names its sources from the root, so that ccache knows it again in another checkout.
+# them (docs/adr/0031-sources-in-batches.md). A source with flags of its own stays alone. A batch names its sources from the
+# root, so that ccache knows it again in another checkout.
 function(tj_batch target)
   get_target_property(sources ${target} SOURCES)
-  set(alone)
+  set(units)  # what is compiled: sources that stay alone, and batches
   set(together)
   foreach(source ${sources})
     get_property(is_made SOURCE ${source} PROPERTY GENERATED)
     get_property(options SOURCE ${source} PROPERTY COMPILE_OPTIONS)
     get_property(definitions SOURCE ${source} PROPERTY COMPILE_DEFINITIONS)
     if(is_made OR options OR definitions OR NOT source MATCHES "\\.cc$")
-      list(APPEND alone ${source})
+      list(APPEND units ${source})
     else()
       list(APPEND together ${source})
     endif()
@@ -76,7 +76,7 @@ function(tj_batch target)
   set(used)
   foreach(source number IN ZIP_LISTS together numbers)
     if(number STREQUAL "-")
-      list(APPEND alone ${source})
+      list(APPEND units ${source})
       continue()
     endif()
     cmake_path(ABSOLUTE_PATH source NORMALIZE)
@@ -88,11 +88,12 @@ function(tj_batch target)
   foreach(number ${used})
     set(batch ${CMAKE_CURRENT_BINARY_DIR}/${target}.batches/${number}.cc)
     file(CONFIGURE OUTPUT ${batch} CONTENT "${text_${number}}" @ONLY)
-    list(APPEND alone ${batch})
+    list(APPEND units ${batch})
   endforeach()
-  set_property(TARGET ${target} PROPERTY SOURCES ${alone})
+  set_property(TARGET ${target} PROPERTY SOURCES ${units})
 endfunction()
 
+# Where the folder's CMakeLists.txt ends, when the flags of all sources are known.
 function(tj_batch_later target)
   if(TJ_BATCH GREATER 1)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL tj_batch ${target})")
