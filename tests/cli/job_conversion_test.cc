@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/sanitized.h"
 #include "yaml/yaml_json.h"
 
 namespace tj {
@@ -160,8 +161,10 @@ int answered_with_one_place_wrong(const json& good) {
   std::vector<json::json_pointer> places;
   add_places(good, json::json_pointer(), places);
   int answered = 0;
+  int turn = 0;
   for (const auto& place : places) {
     for (const json& wrong : wrong_values()) {
+      if (kIsSanitized && ++turn % 5 != 0) continue;
       json bad = good;
       bad[place] = wrong;
       if (is_answered(bad)) ++answered;
@@ -278,11 +281,12 @@ TEST(JobConversion, what_is_wrong_is_told_by_the_fields_that_were_read) {
 TEST(JobConversion, whatever_stands_there_is_answered) {
   EXPECT_TRUE(is_answered(batch_job()));
   EXPECT_TRUE(is_answered(pytorch_job()));
-  EXPECT_GT(answered_with_one_place_wrong(batch_job()), 100);
-  EXPECT_GT(answered_with_one_place_wrong(pytorch_job()), 100);
+  const int tried_of = kIsSanitized ? 5 : 1;
+  EXPECT_GT(answered_with_one_place_wrong(batch_job()) * tried_of, 100);
+  EXPECT_GT(answered_with_one_place_wrong(pytorch_job()) * tried_of, 100);
   for (const json& object : {train_job(), job_set(), leader_worker_set()}) {
     EXPECT_TRUE(is_answered(object));
-    EXPECT_GT(answered_with_one_place_wrong(object), 20);
+    EXPECT_GE(answered_with_one_place_wrong(object) * tried_of, 20);
   }
 }
 

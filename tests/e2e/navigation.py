@@ -162,10 +162,7 @@ def qwen_vggt_nano_finds_the_way_on_two_nodes_though_a_worker_is_killed():
     job = manifest(folder, large)
     world.apply(large.config, job)
 
-    def said():  # nothing while there is no container
-        return kubectl("logs", f"{NAME}-worker-0", check=False).stdout
-
-    until(240, f"step {KILLED_AT} of {NAME}", lambda: re.search(rf"^step {KILLED_AT}/", said(), re.MULTILINE))
+    until(240, f"step {KILLED_AT} of {NAME}", lambda: re.search(rf"^step {KILLED_AT}/", world.log_so_far(f"{NAME}-worker-0"), re.MULTILINE))
     equal(sorted(pod["spec"]["nodeName"] for pod in get("pods", selector=f"job-name={NAME}")), ["n1", "n2"], "the nodes of the pods")
     fault = time.monotonic()
     machine.kill_container(pods(NAME)[1])

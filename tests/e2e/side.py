@@ -2,12 +2,10 @@
 Stories read from it what a job and its pods are now and when a gang ran again. It also holds what must be true at any
 moment of any story; `problems` lists where it was not."""
 import contextlib
-import pathlib
 import threading
 import time
 
 import world
-from support.client import Client
 from support.watch import Gone, list_and_watch
 
 LISTS = {"pods": "/api/v1/pods?labelSelector=kubebrain.io%2Ftrainingjob", "jobs": "/apis/kubebrain.io/v1/trainingjobs"}
@@ -61,7 +59,7 @@ class Side:
         self.client = None
 
     def start(self, client=None):
-        self.client = client or Client(pathlib.Path(world.kubeconfig()["KUBECONFIG"]).parent)
+        self.client = client or world.client()
         for kind in LISTS:
             self.follow(kind)
 

@@ -11,7 +11,7 @@ import yaml
 from disk import DISK
 from side import again, nodes, pods, status, until_phase
 from support import events
-from world import equal, expect, kubectl, until
+from world import equal, expect, until
 
 NAME = "slow-wire"
 INSIDE = "/slow-wire"  # the disk's folder, in a pod
@@ -57,11 +57,6 @@ def manifest(folder):
     return job
 
 
-def said():
-    """By worker 0; nothing while there is no container."""
-    return kubectl("logs", f"{NAME}-worker-0", check=False).stdout
-
-
 def step_in_status():
     return status(NAME).get("progress", {}).get("step", 0)
 
@@ -70,7 +65,7 @@ def until_step(step, seen):
     """Waits until worker 0 has told of it; `seen` gets each step of the status on the way."""
     def told():
         seen.append(step_in_status())
-        return re.search(rf"^step {step}/", said(), re.MULTILINE)
+        return re.search(rf"^step {step}/", world.log_so_far(f"{NAME}-worker-0"), re.MULTILINE)
     until(RUN_SECONDS_MAX, lambda: f"step {step}; the job is {status(NAME)}", told)
 
 

@@ -7,7 +7,7 @@ import stories
 import world
 import yaml
 from side import again, pods, status, until_phase
-from world import expect, kubectl, until
+from world import expect, until
 
 
 def nano(name, *arguments):
@@ -27,11 +27,7 @@ def nano(name, *arguments):
 
 def a_frozen_worker_is_named_and_training_goes_on_from_its_checkpoint():
     world.apply(nano("frozen", "--steps=200", "--batch-size=16", "--save-every=20", "--log-every=1"))
-
-    def said():  # nothing while there is no container
-        return kubectl("logs", "frozen-worker-0", check=False).stdout
-
-    until(120, "step 50 of frozen", lambda: re.search(r"^step 50/", said(), re.MULTILINE))
+    until(120, "step 50 of frozen", lambda: re.search(r"^step 50/", world.log_so_far("frozen-worker-0"), re.MULTILINE))
     fault = time.monotonic()
     machine.freeze(pods("frozen")[1], "trainer-engine")
     note = again("frozen", 1, fault)

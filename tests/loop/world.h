@@ -16,19 +16,9 @@
 #include "operator/loop/controller.h"
 #include "operator/loop/metrics.h"
 #include "operator/loop/progress_source.h"
+#include "tests/sanitized.h"
 
 namespace tj {
-
-#if defined(__has_feature)  // clang, which compiles for the sanitizers
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TJ_IS_SANITIZED
-#endif
-#endif
-#ifdef TJ_IS_SANITIZED
-inline constexpr bool kIsSanitized = true;  // and some thirty times as slow
-#else
-inline constexpr bool kIsSanitized = false;
-#endif
 
 /// What the pods of a story do when they are left alone.
 enum class Kubelet { idle, starts_pods, runs_pods_to_the_end };

@@ -25,7 +25,7 @@ class Client:
     """The administrator, whose files lie in `folder`, or whose token it is given."""
 
     def __init__(self, folder, token=None):
-        folder = pathlib.Path(folder)
+        self.folder = folder = pathlib.Path(folder)
         address = re.search(r"https://([\d.]+):(\d+)", (folder / "admin.conf").read_text())
         self.host, self.port, self.token = address[1], int(address[2]), token
         self.tls = ssl.create_default_context(cafile=folder / "ca.crt")

@@ -1,7 +1,7 @@
 """What `make test` runs. A command runs in the root of the checkout, under bash -euo pipefail.
 
 Stages of one lane run one after another, in this order; lanes run beside each other (schedule.py). The lane `build` keeps
-both cores busy; most stages on a cluster (`cluster`) or on an API server alone (`plane`) wait for something. A little of each
+both cores busy; `cluster` is the Kubernetes of two nodes, and stages on an API server alone (`plane`) mostly wait for something. A little of each
 benchmark runs beside them: it shows that the benchmark works, and its figures are no one's. A lane has no priority: the clusters'
 programs are compiled first because the longest stages wait for them, and `nice` would not tell two sessions apart.
 """
@@ -52,7 +52,7 @@ STAGES = [
           warm_seconds=720, cold_seconds=1800),
     Stage("tsan", "the loop under TSan", build("tsan", "--target loop_test") + " && " + ctest("tsan", "--label-regex loop"),
           ("packages",), "ctest", warm_seconds=240, cold_seconds=720),
-    Stage("fuzz", "what reads others' bytes, fuzzed for a minute", build("asan", "--target fuzzers") + " && tests/fuzz/run --short",
+    Stage("fuzz", "what reads others' bytes, fuzzed for half a minute", build("asan", "--target fuzzers") + " && tests/fuzz/run --short",
           ("packages",), "script", warm_seconds=240, cold_seconds=900),
     Stage("docs", "documents against the programs", "tests/docs/run", ("build",), "script", "scripts", warm_seconds=660),
     Stage("interop", "the trainer against PyTorch's own Python", "tests/interop/run", ("build", "python-torch"), "script", "scripts",
@@ -69,13 +69,13 @@ STAGES = [
     Stage("gpu-kit", "the kit for a machine with a GPU: packed, and what a CPU can show of it", "tests/trainer/gpu_kit/packed",
           ("build", "python-torch"), "script", warm_seconds=240),
 
-    Stage("chart", "the chart and what is rendered from it", "tests/chart/run", ("cluster",), "script", "cluster"),
+    Stage("chart", "the chart and what is rendered from it", "tests/chart/run", ("cluster",), "script", "plane"),
     Stage("chart-server", "the chart, its rights and its alerts on a real API server", "tests/chart/on_server", ("build", "cluster"),
           "script", "plane", warm_seconds=180),
-    Stage("crd", "the resource's rules on a real API server", "tests/crd/run", ("build", "cluster"), "script", "cluster",
+    Stage("crd", "the resource's rules on a real API server", "tests/crd/run", ("build", "cluster"), "script", "plane",
           warm_seconds=120),
     Stage("apiserver", "the client on a real API server", ctest("dev", "--label-regex apiserver"), ("build", "cluster"), "ctest",
-          "cluster", warm_seconds=120),
+          "plane", warm_seconds=120),
     Stage("page", "the page of tj ui in a headless Chromium, and over an API server", "tests/page/run", ("build", "cluster"),
           "script", "plane", warm_seconds=180, cold_seconds=360),
     Stage("images", "the images, of the programs built already", "tools/images", ("build",), lane="cluster", warm_seconds=240,
@@ -91,7 +91,7 @@ STAGES = [
     Stage("e2e", "images, chart and jobs on a two-node Kubernetes", "tests/e2e/run", ("images", "cluster", "python-torch"), "script", "cluster",
           warm_seconds=2400),
     Stage("apiserver-asan", "the client on a real API server, under ASan", ctest("asan", "--label-regex apiserver"),
-          ("asan", "cluster"), "ctest", "cluster", warm_seconds=120),
+          ("asan", "cluster"), "ctest", "plane", warm_seconds=120),
 
     Stage("bench", "the benchmark of the operator, a tenth of it", "tests/bench/operator/run --small", ("build", "cluster"),
           "script", "plane", warm_seconds=180),
