@@ -45,7 +45,7 @@ def let_a_user_in():
 def is_taken(user, manifest):
     """By the server, without kubectl's own looks."""
     try:
-        user.bytes("POST", COLLECTION, manifest)
+        user.bytes("POST", COLLECTION, manifest.encode())
     except Refused:
         return False
     return True

@@ -27,6 +27,7 @@ INSIDE = "/navigation"  # the disk's folder, in a pod
 TRAINER = BUILD / "trainer/trainer"
 BASE = "base/step-000001"  # what MODEL_PATH names, in the disk's folder
 CONVERSATIONS, STEPS, SAVE_EVERY, KILLED_AT = 2000, 400, 25, 60
+PASSES = 4  # of a rank in a step
 COMPARED = 120  # steps of the undisturbed training: well behind the kill
 RUN_SECONDS_MAX = 900  # a busy machine
 RIGHT_MIN, RIGHT_AT_FIRST_MAX = 0.95, 0.5  # shares of answers in rooms that are held out; one in four by chance
@@ -37,7 +38,7 @@ ASKED = 12
 
 class LargeJob:
     """What the job of two nodes of eight GPUs brings along: the DeepSpeed file with its ConfigMap, its volume and its flag, and variables. What the file says
-    of a tensor that is too small to be shared out is scaled to a nano."""
+    of a tensor that is too small to be shared out, and of passes, is scaled to a nano."""
 
     def __init__(self):
         self.config, job = yaml.safe_load_all((stories.EXAMPLES / "qwen-vggt-16gpu.yaml").read_text())
@@ -48,10 +49,12 @@ class LargeJob:
         (self.file, text), = self.config["data"].items()
         deepspeed = json.loads(text)
         deepspeed["zero_optimization"]["stage3_param_persistence_threshold"] = SHARED_OUT_FROM
+        deepspeed["gradient_accumulation_steps"] = PASSES
         self.text = json.dumps(deepspeed)
         self.config["data"] = {self.file: self.text}
         self.variables = {each["name"]: each["value"] for each in container["env"]
                           if each["name"] in ("PER_DEVICE_BATCH", "GRAD_ACCUM_STEPS", "MAX_HISTORY_IMAGES")}
+        self.variables["GRAD_ACCUM_STEPS"] = str(PASSES)
 
 
 def flags(place, out, deepspeed):
