@@ -1,7 +1,8 @@
 """What `make test` runs. A command runs in the root of the checkout, under bash -euo pipefail.
 
 Stages of one lane run one after another, in this order; lanes run beside each other (schedule.py). The lane `build` keeps
-both cores busy; `cluster` is the Kubernetes of two nodes, and stages on an API server alone (`plane`) mostly wait for something. A little of each
+both cores busy; `cluster` is the Kubernetes of two nodes; stages on an API server alone (`plane`) mostly
+wait for something, and a few others fill that time. A little of each
 benchmark runs beside them: it shows that the benchmark works, and its figures are no one's. A lane has no priority: the clusters'
 programs are compiled first because the longest stages wait for them, and `nice` would not tell two sessions apart.
 """
@@ -46,12 +47,12 @@ STAGES = [
           ctest("dev", f"--label-exclude 'simulation|apiserver' {WAITING}"),
           ("build",), "ctest", warm_seconds=2400),
     Stage("simulation", "a million steps of the operator in simulated worlds, and planted bugs",
-          ctest("dev", "--label-regex simulation --verbose"), ("build",), "ctest", warm_seconds=180),
+          ctest("dev", "--label-regex simulation --verbose"), ("build",), "ctest", "plane", warm_seconds=180),
     Stage("asan", "contract and operator under ASan and UBSan",
           build("asan") + " && " + ctest("asan", f"--label-exclude 'long|apiserver' {WAITING}"), ("packages",), "ctest",
           warm_seconds=720, cold_seconds=1800),
     Stage("tsan", "the loop under TSan", build("tsan", "--target loop_test") + " && " + ctest("tsan", "--label-regex loop"),
-          ("packages",), "ctest", warm_seconds=240, cold_seconds=720),
+          ("packages",), "ctest", "plane", ("build",), warm_seconds=240, cold_seconds=720),
     Stage("fuzz", "what reads others' bytes, fuzzed for half a minute", build("asan", "--target fuzzers") + " && tests/fuzz/run --short",
           ("packages",), "script", warm_seconds=240, cold_seconds=900),
     Stage("docs", "documents against the programs", "tests/docs/run", ("build",), "script", "scripts", warm_seconds=660),
@@ -67,7 +68,7 @@ STAGES = [
           cold_seconds=300),
 
     Stage("gpu-kit", "the kit for a machine with a GPU: packed, and what a CPU can show of it", "tests/trainer/gpu_kit/packed",
-          ("build", "python-torch"), "script", warm_seconds=240),
+          ("build", "python-torch"), "script", "scripts", warm_seconds=240),
 
     Stage("chart", "the chart and what is rendered from it", "tests/chart/run", ("cluster",), "script", "plane"),
     Stage("chart-server", "the chart, its rights and its alerts on a real API server", "tests/chart/on_server", ("build", "cluster"),
@@ -84,7 +85,7 @@ STAGES = [
           "script", "scripts", warm_seconds=360, cold_seconds=480),
     Stage("faults", "the operator, killed and cut off, on a real API server", "tests/faults/run", ("build", "cluster"), "script",
           "plane", warm_seconds=240),
-    Stage("launchers", "tj slurm on a real SLURM, and the forms by hand", "tests/launchers/run", ("build",), "script", "scripts",
+    Stage("launchers", "tj slurm on a real SLURM, and the forms by hand", "tests/launchers/run", ("build",), "script", "plane",
           warm_seconds=180, cold_seconds=240),
     Stage("soak", "30 jobs come and go; the operator may not grow", "tests/soak/run --short", ("build", "cluster"), "script",
           "plane", warm_seconds=420),
