@@ -1,10 +1,10 @@
 """What `make test` runs. A command runs in the root of the checkout, under bash -euo pipefail.
 
 Stages of one lane run one after another, in this order; lanes run beside each other (schedule.py). The lane `build` keeps
-both cores busy; `cluster` is the Kubernetes of two nodes; stages on an API server alone (`plane`) mostly
-wait for something, and a few others fill that time. A little of each
-benchmark runs beside them: it shows that the benchmark works, and its figures are no one's. A lane has no priority: the clusters'
-programs are compiled first because the longest stages wait for them, and `nice` would not tell two sessions apart.
+both cores busy; `cluster` is the Kubernetes of two nodes; stages on an API server alone (`plane`) mostly wait for something,
+and a few others fill that time. A little of each benchmark runs beside them: it shows that the benchmark works, and its
+figures are no one's. A lane has no priority: the clusters' programs are compiled first because the longest stages wait for
+them, and `nice` would not tell two sessions apart.
 """
 import dataclasses
 
@@ -86,7 +86,7 @@ STAGES = [
     Stage("faults", "the operator, killed and cut off, on a real API server", "tests/faults/run", ("build", "cluster"), "script",
           "plane", warm_seconds=240),
     Stage("launchers", "tj slurm on a real SLURM, and the forms by hand", "tests/launchers/run", ("build",), "script", "plane",
-          warm_seconds=180, cold_seconds=240),
+          warm_seconds=360),
     Stage("soak", "30 jobs come and go; the operator may not grow", "tests/soak/run --short", ("build", "cluster"), "script",
           "plane", warm_seconds=420),
     Stage("e2e", "images, chart and jobs on a two-node Kubernetes", "tests/e2e/run", ("images", "cluster", "python-torch"), "script", "cluster",
