@@ -96,10 +96,10 @@ class Budget(unittest.TestCase):
 
     def test_a_stage_was_cold_where_it_made_anything(self):
         for said in ("deps: fetching torch 2.11.0 (530 MB)", "cluster: building etcd", "x\nimages: building trainer",
-                     "tidy: 301 sources, 4 of them new or changed, 0 batches with findings"):
+                     "tidy: 301 sources, 4 of them new or changed, 0 with findings"):
             self.assertTrue(budget.was_cold(said + "\n", 0), said)
         self.assertTrue(budget.was_cold("", 1))
-        self.assertFalse(budget.was_cold("tidy: 301 sources, 0 of them new or changed, 0 batches with findings\n", 0))
+        self.assertFalse(budget.was_cold("tidy: 301 sources, 0 of them new or changed, 0 with findings\n", 0))
 
     def test_what_ccache_did_not_have_is_counted(self):
         with tempfile.TemporaryDirectory() as folder:
