@@ -167,6 +167,10 @@ class Sum(unittest.TestCase):
         self.assertIn("skipped e2e: e2e: not run because cluster failed", results.table(rows))
         self.assertEqual(results.exit_status(rows), 1)
 
+    def test_what_failed_stands_last(self):
+        rows = [results.Row("unit", results.Spent(1), results.of_junit(JUNIT)), results.not_run("e2e", "cluster")]
+        self.assertEqual(results.table(rows)[-2], "failed  unit: Plan.stops: no")
+
     def test_success_needs_a_test_that_passed(self):
         self.assertEqual(results.exit_status([results.Row("build", results.Spent(1), results.Counted())]), 1)
         self.assertEqual(results.exit_status([results.Row("unit", results.Spent(1), results.Counted(passed=1))]), 0)

@@ -164,7 +164,7 @@ TEST(Controller, hostile_jobs_disturb_no_other) {
   World world;
   world.set_kubelet(Kubelet::runs_pods_to_the_end);
   world.start_controller();
-  const int count = kIsSanitized ? 100 : 300;
+  const int count = kIsSanitized ? 50 : 300;
   int accepted = 0;
   for (const auto& [what, manifest] : some_hostile_manifests(count, 1)) {
     accepted += world.objects().create(Resource::training_jobs, "default", manifest).ok() ? 1 : 0;

@@ -69,7 +69,7 @@ TEST(Faults, any_request_may_fail_in_any_way) {
   ASSERT_GT(request_count, 3 + 1 + kWorkers + 4);
   ASSERT_LT(request_count, kStoryRequestsMax);
   for (const Fault& fault : all_faults()) {
-    for (int index = 0; index < request_count; index += kIsSanitized ? 2 : 1) {
+    for (int index = 0; index < request_count; index += kIsSanitized ? 3 : 1) {
       World world;
       world.set_kubelet(Kubelet::runs_pods_to_the_end);
       int seen = 0;
@@ -128,7 +128,7 @@ TEST(Faults, the_operator_may_be_killed_after_each_write) {
 }
 
 TEST(Faults, a_failed_job_ends_the_same_wherever_the_operator_is_killed) {
-  for (int index = 0; index < kStoryRequestsMax; ++index) {
+  for (int index = 0; index < kStoryRequestsMax; index += kIsSanitized ? 2 : 1) {
     World world;
     world.set_kubelet(Kubelet::starts_pods);
     int seen = 0;

@@ -72,7 +72,7 @@ volumePluginDir: /var/lib/kubelet/volume-plugins
 resolvConf: $disk/resolv.conf
 authentication: {anonymous: {enabled: false}, x509: {clientCAFile: $pki/ca.crt}, webhook: {enabled: true}}
 authorization: {mode: AlwaysAllow}
-evictionHard: {imagefs.available: "1%", nodefs.available: "1%"}
+evictionHard: {imagefs.available: 256Mi, nodefs.available: 256Mi}
 imageGCHighThresholdPercent: 100
 nodeStatusUpdateFrequency: 4s
 maxPods: 250

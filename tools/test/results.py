@@ -154,11 +154,12 @@ def times(rows):
 
 
 def table(rows):
+    """What failed stands last: whoever sees the end of a log only sees the cause."""
     lines = ["", *times(rows), ""]
     for row in rows:
-        lines += [f"failed  {row.name}: {name}" for name in row.counted.failed]
-    for row in rows:
         lines += [f"skipped {row.name}: {reason}" for reason in row.counted.skipped]
+    for row in rows:
+        lines += [f"failed  {row.name}: {name}" for name in row.counted.failed]
     passed, failed, skipped = totals(rows)
     lines.append(f"{passed} passed, {failed} failed, {skipped} skipped")
     return lines

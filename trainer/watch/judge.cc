@@ -92,20 +92,41 @@ Position position_of(const Sign& sign) {
           .waits = waits_for_others(sign.seen)};
 }
 
-/// Negative within the limit. Where nothing ends the silent, their silence is standing still.
+/// Where nothing ends the silent, their silence is standing still.
+double still_seconds(const Sign& sign, const Limits& limits) {
+  return sign.seen.still_seconds + (limits.silence > 0 ? 0 : sign.silent_seconds);
+}
+
+/// Negative within the limit.
 double over_limit_seconds(const Sign& sign, const Limits& limits) {
   const auto limit = limit_of(limits, sign.seen.phase);
   if (!limit) return -std::numeric_limits<double>::infinity();
-  const double silent_seconds = limits.silence > 0 ? 0 : sign.silent_seconds;
-  return sign.seen.still_seconds + silent_seconds - *limit;
+  return still_seconds(sign, limits) - *limit;
 }
 
-/// Of those that still run, the ones furthest behind, the longest over its limit first.
+/// What the one of those ahead of `last` that has stood the longest has stood; none where nobody is.
+std::optional<double> wait_of_those_ahead_seconds(std::span<const Sign> running,
+                                                  const Position& last, const Limits& limits) {
+  std::optional<double> longest;
+  for (const Sign& sign : running)
+    if (position_of(sign) > last)
+      longest = std::max(longest.value_or(0), still_seconds(sign, limits));
+  return longest;
+}
+
+/// Of those that still run, the ones furthest behind, the longest over its limit first. One that
+/// waited holds the others up only since they came past it, which its sign, older than theirs, may
+/// not know of.
 std::vector<Sign> hindmost(std::span<const Sign> running, const Limits& limits) {
   const Position last = position_of(*std::ranges::min_element(running, {}, position_of));
+  const auto ahead_seconds = wait_of_those_ahead_seconds(running, last, limits);
   std::vector<Sign> behind;
-  for (const Sign& sign : running)
-    if (position_of(sign) == last) behind.push_back(sign);
+  for (const Sign& sign : running) {
+    if (position_of(sign) != last) continue;
+    behind.push_back(sign);
+    double& still = behind.back().seen.still_seconds;
+    if (last.waits && ahead_seconds) still = std::min(still, *ahead_seconds);
+  }
   std::ranges::stable_sort(behind, std::greater(),
                            [&](const Sign& sign) { return over_limit_seconds(sign, limits); });
   return behind;

@@ -35,7 +35,8 @@ struct Accused {
 /// phase: however long the others wait for it, they are not to blame, nor are theirs the limits
 /// (pytorch#118369: equal time-outs on all ranks name nobody). Behind is who has begun fewer
 /// collectives (the GPU's count first), then who has made fewer gradients since, then who waits for
-/// nobody; never who stands still the longest.
+/// nobody; never who stands still the longest. Of one that waits, no more counts than those ahead
+/// of it have stood since: before, it waited for them.
 std::optional<Accused> judge(std::span<const Sign> signs, const Limits& limits);
 
 /// It is over the limit of its phase, and not because it waits for others.

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from support.waiting import until
 
-STEPS = 240
+STEPS = 160
 FAULT_STEP = 100
 TEXT = "the quick brown fox jumps over the lazy dog and runs away. " * 400
 LATE_SECONDS = 60

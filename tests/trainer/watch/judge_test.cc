@@ -114,6 +114,16 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"who_is_ahead_is_not_judged_before_the_hindmost",
              {sign(0, working(400, Phase::save)), sign(1, after(working(350), 77))},
              ""},
+        Case{"who_waited_is_not_to_blame_when_the_others_come_past_before_its_next_sign",
+             {sign(0, waiting(0.1, 78)), sign(1, waiting(400, 77)), sign(2, waiting(400, 77))},
+             ""},
+        Case{"nor_when_their_gpus_come_past",
+             {sign(0, on_gpu(13, 12, working(0.1))), sign(1, on_gpu(12, 11, waiting(400)))},
+             ""},
+        Case{"who_waited_is_to_blame_when_those_ahead_have_waited_for_it",
+             {sign(0, waiting(301, 78)), sign(1, waiting(400, 77)), sign(2, waiting(0.1, 78))},
+             "rank 1 on node b stands still for 301 s (limit step=300 s), in phase step after step "
+             "12, in all-reduce no. 77"},
         Case{"the_hindmost_of_those_that_wait",
              {sign(0, waiting(301, 78)), sign(1, waiting(301, 77)), sign(2, waiting(301, 78))},
              "rank 1 on node b stands still for 301 s (limit step=300 s), in phase step after step "
