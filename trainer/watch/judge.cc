@@ -104,7 +104,7 @@ double over_limit_seconds(const Sign& sign, const Limits& limits) {
   return still_seconds(sign, limits) - *limit;
 }
 
-/// What the one of those ahead of `last` that has stood the longest has stood; none where nobody is.
+/// How long those ahead of `last` have stood, the longest of them; none where nobody is ahead.
 std::optional<double> wait_of_those_ahead_seconds(std::span<const Sign> running,
                                                   const Position& last, const Limits& limits) {
   std::optional<double> longest;
