@@ -52,7 +52,7 @@ STAGES = [
           build("asan") + " && " + ctest("asan", f"--label-exclude 'long|apiserver' {WAITING}"), ("packages",), "ctest",
           warm_seconds=720, cold_seconds=1800),
     Stage("tsan", "the loop under TSan", build("tsan", "--target loop_test") + " && " + ctest("tsan", "--label-regex loop"),
-          ("packages",), "ctest", "plane", ("build",), warm_seconds=240, cold_seconds=720),
+          ("packages",), "ctest", "plane", ("build",), warm_seconds=420, cold_seconds=720),
     Stage("fuzz", "what reads others' bytes, fuzzed for half a minute", build("asan", "--target fuzzers") + " && tests/fuzz/run --short",
           ("packages",), "script", warm_seconds=240, cold_seconds=900),
     Stage("docs", "documents against the programs", "tests/docs/run", ("build",), "script", "scripts", warm_seconds=660),
