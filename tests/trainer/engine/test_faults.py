@@ -9,7 +9,7 @@ from store_proxy import StoreProxy
 SMALL = ("--layers", 2, "--width", 32, "--heads", 2, "--seq-len", 32, "--batch-size", 12)
 ENDLESS = (*SMALL, "--steps", 1_000_000, "--log-every", 1)
 END_SECONDS_MAX = 2  # from the sentence to the last process, and from a failure that is noticed at once
-SLACK_SECONDS = 10  # of a busy machine
+SLACK_SECONDS = 3  # of a busy machine
 PLACE = r"(in|after) [a-z -]+ no\. \d+( and \d+ gradients)?"
 
 
@@ -43,7 +43,7 @@ class Faults(EngineTest):
         for rank, cause in zip((0, 2), causes):
             self.assertRegex(
                 cause,
-                rf"^trainer: rank {rank}: rank 1 on node node-1 is frozen or unreachable: no sign of life for \d+ s "
+                rf"^trainer: rank {rank}: rank 1 on node node-1 is frozen or unreachable: no sign of life for 3 s "
                 rf"\(limit silence=3 s\), last seen in phase step after step \d+, {PLACE}; "
                 rf"its process {ranks[1].pid} is stopped by a signal \(SIGSTOP\)$",
             )
@@ -74,13 +74,13 @@ class Faults(EngineTest):
         err0 = ranks[0].stderr.read()  # to the end
         self.assertRegex(
             self.cause(err0),
-            r"^trainer: rank 0 on node node-0 stands still for \d+ s \(limit step=3 s\), in phase step after step \d+, "
+            r"^trainer: rank 0 on node node-0 stands still for \d s \(limit step=3 s\), in phase step after step \d+, "
             rf"{PLACE}; it is in [^ ]*write.* < tj::trainer::Reporter::step",
         )
         self.assertIn("trainer: rank 0: stack of the training thread:\n", err0)
         self.assertEqual(ranks[0].wait(SLACK_SECONDS), 70)
         err1 = self.finish(ranks[1], 76)[1]
-        self.assertRegex(self.cause(err1), r"^trainer: rank 1: rank 0 on node node-0 stands still for \d+ s ")
+        self.assertRegex(self.cause(err1), r"^trainer: rank 1: rank 0 on node node-0 stands still for \d s ")
         self.assertEqual((self.words(0)["reason"], self.words(1)["reason"]), ("Hung", "PeerLost"))
 
     def test_out_of_memory_of_one_rank_ends_all_with_its_cause(self):

@@ -40,7 +40,7 @@ class Limits(EngineTest):
         _, err0 = self.finish(ranks[0], 76)
         _, err1 = self.finish(ranks[1], 70)
         sentence = (
-            r"rank 1 on node node-1 stands still for \d+ s \(limit save=3 s\), in phase save after step 4, "
+            r"rank 1 on node node-1 stands still for \d s \(limit save=3 s\), in phase save after step 4, "
             r"after [a-z -]+ no\. \d+; it is in "
         )
         self.assertRegex(self.cause(err0), "^trainer: rank 0: " + sentence)

@@ -19,7 +19,7 @@ class Meeting(EngineTest):
         _, err = self.train(*SMALL, "--rendezvous-timeout-seconds", 1, code=69, rank=1, world_size=2)
         self.assertRegex(
             self.cause(err),
-            rf"^trainer: rank 1 waited \d+ s for rank 0 at 127.0.0.1:{self.port}: Connection refused; nobody listens there: rank 0 must run "
+            rf"^trainer: rank 1 waited \d s for rank 0 at 127.0.0.1:{self.port}: Connection refused; nobody listens there: rank 0 must run "
         )
         self.assertEqual((self.words(1)["reason"], self.words(1)["rank"]), ("RendezvousFailed", 1))
 
@@ -27,7 +27,7 @@ class Meeting(EngineTest):
         with socket.create_server(("127.0.0.1", self.port)):
             _, err = self.train(*SMALL, "--rendezvous-timeout-seconds", 1, code=69, rank=1, world_size=2)
         self.assertRegex(
-            self.cause(err), rf"^trainer: rank 1 waited \d+ s for rank 0 at 127.0.0.1:{self.port}: .*; another program has that port"
+            self.cause(err), rf"^trainer: rank 1 waited \d s for rank 0 at 127.0.0.1:{self.port}: .*; another program has that port"
         )
         self.assertEqual(self.words(1)["reason"], "RendezvousFailed")
 
@@ -43,7 +43,7 @@ class Meeting(EngineTest):
         )
         self.assertRegex(
             self.cause(err),
-            r"waited \d+ s for rank 0 at no-such-host.invalid:\d+: the name does not resolve \(.*\); MASTER_ADDR must be an address, or "
+            r"waited \d s for rank 0 at no-such-host.invalid:\d+: the name does not resolve \(.*\); MASTER_ADDR must be an address, or "
         )
 
     def causes_of_two_of_four(self, **environment_of_both):
@@ -58,7 +58,7 @@ class Meeting(EngineTest):
 
     def test_rank_0_names_those_who_did_not_come(self):
         cause0, cause2 = self.causes_of_two_of_four()
-        told = rf"rank 0 waited \d+ s for rank 1, rank 3 of world size 4 at port {self.port}; every worker must be started, and reach .*"
+        told = rf"rank 0 waited \d s for rank 1, rank 3 of world size 4 at port {self.port}; every worker must be started, and reach .*"
         self.assertRegex(cause0, f"^trainer: {told}$")
         self.assertRegex(cause2, f"^trainer: rank 2: rank 0 gave up: {told}$")
 

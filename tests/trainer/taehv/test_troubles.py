@@ -95,7 +95,7 @@ class Network(Troubles):
         within = (*as_root_of("--net"), "sh", "-c", network, "sh")
         filtered, unrouted = self.rank_1("10.0.0.1", within, seconds=2), self.rank_1("192.0.2.1", within)
         self.assertRegex(self.last_line(filtered, 69),
-                         r"^trainer: rank 1 waited \d+ s for rank 0 at 10.0.0.1:\d+: no answer; nothing comes back: a firewall or a "
+                         r"^trainer: rank 1 waited \d s for rank 0 at 10.0.0.1:\d+: no answer; nothing comes back: a firewall or a "
                          r"NetworkPolicy drops what goes to that port, which must be open between the nodes, or ")
         self.assertRegex(self.last_line(unrouted, 69),
                          r"for rank 0 at 192.0.2.1:\d+: Network is unreachable; this node has no route there: MASTER_ADDR must lead ")
