@@ -4,6 +4,8 @@ import pathlib
 import subprocess
 import unittest
 
+from support import warm_start
+
 STOP_SECONDS_MAX = 10
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -22,9 +24,8 @@ class ProcessTest(unittest.TestCase):
     SECONDS_MAX = 240  # of one run; a build machine may be busy
 
     def spawn(self, command, environment, text=True, **popen):
-        process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=text, **popen
-        )
+        popen = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": text} | popen
+        process = warm_start.start(command, environment, **popen) or subprocess.Popen(command, env=environment, **popen)
         self.addCleanup(self.end, process)
         return process
 

@@ -10,7 +10,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/trainer", "tests/trainer/engine")]
 from engine import bits_of  # noqa: E402
-from launched import TRAINER, LaunchedTraining  # noqa: E402
+from launched import TRAINER, LaunchedTraining, engine_of  # noqa: E402
 from support.processes import environment_of_a_program  # noqa: E402
 
 KINDS = ("pi0-nano", "pi05-nano")
@@ -147,7 +147,7 @@ class Pi0(LaunchedTraining):
         self.assertEqual(self.names_in(self.folder / "all.safetensors"), names)
 
     def test_a_plan_needs_no_data(self):
-        command = [TRAINER, "plan", "--model", "pi0-nano", "--world", 2, "--link", "1gbps", "--json"]
+        command = [engine_of(TRAINER), "plan", "--model", "pi0-nano", "--world", 2, "--link", "1gbps", "--json"]
         out, _ = self.finish(self.spawn(list(map(str, command)), environment_of_a_program()))
         # Without what no gradient reaches.
         self.assertEqual(json.loads(out)["parameters"], 295_448)

@@ -11,7 +11,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/trainer")]
-from launched import TRAINER, LaunchedTraining  # noqa: E402
+from launched import TRAINER, LaunchedTraining, engine_of  # noqa: E402
 from support.processes import environment_of_a_program  # noqa: E402
 from support.waiting import until  # noqa: E402
 
@@ -121,7 +121,7 @@ class Qwen(LaunchedTraining):
         steps = 30
         flags = ("--deterministic", "--save-every", "1", "--keep", "0", "--steps", steps)
         self.train("whole", *flags)
-        command = [TRAINER, "train", "--model", self.MODEL, "--data", self.data, "--out", self.folder / "killed", "--log-dir", "off",
+        command = [engine_of(TRAINER), "train", "--model", self.MODEL, "--data", self.data, "--out", self.folder / "killed", "--log-dir", "off",
                    "--tensorboard", "off", *self.FLAGS, *flags]
         process = self.spawn(list(map(str, command)), environment_of_a_program("TMPDIR"))
         until(120, "a checkpoint", lambda: (self.folder / "killed" / "step-000002").exists())

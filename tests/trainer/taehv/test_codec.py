@@ -19,11 +19,12 @@ import videos
 HERE = pathlib.Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[2]), str(HERE.parents[1]), str(HERE.parents[1] / "engine")]
 from engine import read_safetensors  # noqa: E402
+from launched import engine_of  # noqa: E402
 from support import waiting  # noqa: E402
 from support.ffmpeg import pixels  # noqa: E402
 from support.processes import ProcessTest, environment_of_a_program  # noqa: E402
 
-TRAINER = os.environ.get("TJ_TRAINER", "")
+ENGINE = engine_of(os.environ.get("TJ_TRAINER", ""))
 LOSSLESS = ["-c:v", "ffv1", "-pix_fmt", "bgr0"]
 
 
@@ -58,7 +59,7 @@ class Codec(ProcessTest):
         cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="tj-codec-"))
         cls.addClassCleanup(shutil.rmtree, cls.shared, ignore_errors=True)
         videos.make_some(cls.shared / "videos", count=2)
-        command = [TRAINER, "train", "--model", "taehv-nano", "--data", cls.shared / "videos", "--out", cls.shared / "out", "--steps", "2",
+        command = [ENGINE, "train", "--model", "taehv-nano", "--data", cls.shared / "videos", "--out", cls.shared / "out", "--steps", "2",
                    "--save-every", "1", "--batch-size", "2", "--threads", "1", "--log-dir", "off", "--tensorboard", "off"]
         subprocess.run(list(map(str, command)), check=True, env=environment_of_a_program("TMPDIR"), capture_output=True, timeout=240)
         cls.weights = cls.shared / "out"
@@ -68,7 +69,7 @@ class Codec(ProcessTest):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
     def start(self, command, *flags, weights=None, **popen):
-        words = [TRAINER, command, "--weights", weights or self.weights, "--device", "cpu", "--threads", 1, *flags]
+        words = [ENGINE, command, "--weights", weights or self.weights, "--device", "cpu", "--threads", 1, *flags]
         return self.spawn(list(map(str, words)), environment_of_a_program("TMPDIR"), **popen)
 
     def run_to_end(self, command, *flags, code=0, **start):
@@ -130,7 +131,7 @@ class Codec(ProcessTest):
         for number in range(48):
             (data / f"{number:03}.ppm").write_bytes(b"P6 32 32 255\n" + bytes([values[number * 7 % 16]]) * 32 * 32 * 3)
         out = self.folder / "out"
-        command = [TRAINER, "train", "--model", "taehv-nano", "--data", data, "--out", out, "--steps", 200, "--batch-size", 4, "--frame-stride", 1,
+        command = [ENGINE, "train", "--model", "taehv-nano", "--data", data, "--out", out, "--steps", 200, "--batch-size", 4, "--frame-stride", 1,
                    "--clip-size", 16, "--threads", 1, "--log-dir", "off", "--tensorboard", "off"]
         self.finish(self.spawn(list(map(str, command)), environment_of_a_program("TMPDIR")))
         self.run_to_end("reconstruct", "--in", data, "--out", self.folder / "pictures", weights=out)

@@ -14,7 +14,7 @@ sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/docs", "tests/
 import console  # noqa: E402
 import markdown  # noqa: E402
 from engine import tensors_of  # noqa: E402
-from launched import TRAINER, LaunchedTraining  # noqa: E402
+from launched import TRAINER, LaunchedTraining, engine_of  # noqa: E402
 from support.processes import environment_of_a_program  # noqa: E402
 
 WEIGHTS, BIAS = (2.0, -1.0, 0.5), 3.0
@@ -61,7 +61,7 @@ class Toy(LaunchedTraining):
             self.assertRegex(said, r"parameters +3 ")
 
     def plan(self, *flags):
-        command = [TRAINER, "plan", "--model", "toy", "--world", 2, "--link", "1gbps", *flags]
+        command = [engine_of(TRAINER), "plan", "--model", "toy", "--world", 2, "--link", "1gbps", *flags]
         return self.spawn(list(map(str, command)), environment_of_a_program())
 
     def test_the_planner_asks_for_its_data_and_knows_it_by_it(self):
@@ -106,7 +106,7 @@ class Toy(LaunchedTraining):
         self.assertRegex(said, r"eval after step 50 \| loss \d+\.\d{4} \| RMSE \d+\.\d{4} \| 64 samples in")
 
     def test_lines_may_be_in_the_words_that_a_platform_looks_for(self):
-        said, _ = self.train("out", "--steps", "2", "--log-style", "platform", ranks=2)
+        said, _ = self.launch("out", "--steps", "2", "--log-style", "platform", ranks=2)
         self.assertRegex(said, r"\[rank 0\] Step 2/2 \| Loss: \d+\.\d{4} \| RMSE: \d+\.\d{4} \| lr ")
         self.assertNotIn("step 2/2", said)
         _, err = self.train("out", "--log-style", "loud", code=78)
