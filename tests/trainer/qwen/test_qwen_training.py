@@ -121,8 +121,7 @@ class Qwen(LaunchedTraining):
         steps = 30
         flags = ("--deterministic", "--save-every", "1", "--keep", "0", "--steps", steps)
         self.train("whole", *flags)
-        command = [engine_of(TRAINER), "train", "--model", self.MODEL, "--data", self.data, "--out", self.folder / "killed", "--log-dir", "off",
-                   "--tensorboard", "off", *self.FLAGS, *flags]
+        command = self.words(engine_of(TRAINER), "killed", *flags)
         process = self.spawn(list(map(str, command)), environment_of_a_program("TMPDIR"))
         until(120, "a checkpoint", lambda: (self.folder / "killed" / "step-000002").exists())
         process.send_signal(signal.SIGKILL)
