@@ -21,7 +21,7 @@ def environment_of_a_program(*names, **more):
 
 
 class ProcessTest(unittest.TestCase):
-    SECONDS_MAX = 240  # of one run; a build machine may be busy
+    SECONDS_MAX = 900  # of one run: for what hangs, not for what is slow. Half a minute's training took 240 s beside all lanes
 
     def spawn(self, command, environment, text=True, **popen):
         popen = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": text} | popen
@@ -37,7 +37,13 @@ class ProcessTest(unittest.TestCase):
 
     def finish(self, process, code=0):
         """Waits, and returns (stdout, stderr) after a check of the exit code."""
-        out, err = process.communicate(timeout=self.SECONDS_MAX)
+        try:
+            out, err = process.communicate(timeout=self.SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            used = f"it used {cpu_seconds(process.pid):.0f} s of CPU time" if process.poll() is None else "it ended, its output is held open"
+            process.kill()
+            out, err = process.communicate()
+            self.fail(f"not done after {self.SECONDS_MAX} s: {used}\nstdout:\n{out}\nstderr:\n{err}")
         self.assertEqual(process.returncode, code, f"stdout:\n{out}\nstderr:\n{err}")
         return out, err
 

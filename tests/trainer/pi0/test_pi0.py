@@ -10,14 +10,14 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/trainer", "tests/trainer/engine")]
 from engine import bits_of  # noqa: E402
-from launched import TRAINER, LaunchedTraining, engine_of  # noqa: E402
+from ranked_training import TRAINER, RankedTraining, engine_of  # noqa: E402
 from support.processes import environment_of_a_program  # noqa: E402
 
 KINDS = ("pi0-nano", "pi05-nano")
 STEPS = 6
 
 
-class Pi0(LaunchedTraining):
+class Pi0(RankedTraining):
     FLAGS = ("--image-size", "28", "--prompt-tokens", "4", "--horizon", "4", "--action-dim", "4", "--vocabulary", "8", "--batch-size", "16",
              "--lr", "0.003", "--steps", str(STEPS))
 

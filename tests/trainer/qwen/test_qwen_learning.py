@@ -13,7 +13,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/trainer")]
 import rooms  # noqa: E402
-from launched import LaunchedTraining  # noqa: E402
+from ranked_training import RankedTraining  # noqa: E402
 
 
 WIDTH, HIDDEN, HEADS, LAYERS, SIDE, REGISTERS = 32, 64, 2, 2, 6, 2
@@ -77,7 +77,7 @@ def vggt_that_sees_shades():
     return tensors
 
 
-class Learning(LaunchedTraining):
+class Learning(RankedTraining):
     MODEL = "qwen-vggt-nano"
 
     def right_answers(self, out, said, *flags, ranks=2):
@@ -101,7 +101,7 @@ class Learning(LaunchedTraining):
         self.assertLess(without[-1], 0.85)
 
 
-class Files(LaunchedTraining):
+class Files(RankedTraining):
     """The same from files, with the trainer that people have, and answers by `trainer generate`."""
 
     MODEL = "qwen-vggt-nano"
@@ -111,7 +111,7 @@ class Files(LaunchedTraining):
         rooms.write_tokenizer(self.folder / "tokenizer.json")
         ask, answers = rooms.write_set(self.folder / "others", 12, seed=2)
         out = self.folder / "out"
-        self.run_trainer("train", "--model", self.MODEL, "--data", path, "--tokenizer", self.folder / "tokenizer.json", "--out", out, "--steps", "400",
+        self.run_trainer("train", "--model", self.MODEL, "--data", path, "--tokenizer", self.folder / "tokenizer.json", "--out", out, "--steps", "300",
                          "--held-out", "0.1", "--eval-every", "100", "--log-dir", "off", "--tensorboard", "off", "--lr", "0.003")
         lines = [line for line in self.metrics("out") if line.get("event") == "eval"]
         print([(line["at_step"], line["eval_loss"], line["eval_right_answers"]) for line in lines], file=sys.stderr)

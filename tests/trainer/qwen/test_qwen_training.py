@@ -11,14 +11,14 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/trainer")]
-from launched import TRAINER, LaunchedTraining, engine_of  # noqa: E402
+from ranked_training import TRAINER, RankedTraining, engine_of  # noqa: E402
 from support.processes import environment_of_a_program  # noqa: E402
 from support.waiting import until  # noqa: E402
 
 STEPS = 4
 
 
-class Qwen(LaunchedTraining):
+class Qwen(RankedTraining):
     MODEL = "qwen-vggt-nano"
     FLAGS = ("--batch-size", "8", "--lr", "0.003", "--steps", str(STEPS))
 

@@ -14,7 +14,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/trainer")]
 import rooms  # noqa: E402
-from launched import LaunchedTraining  # noqa: E402
+from ranked_training import RankedTraining  # noqa: E402
 from test_qwen_learning import WIDTH, vggt_that_sees_shades, write_safetensors  # noqa: E402
 
 PICTURES = ROOT / "tests/trainer/data/pictures"
@@ -44,7 +44,7 @@ def wider(tensors, extents):
     return made
 
 
-class Troubles(LaunchedTraining):
+class Troubles(RankedTraining):
     MODEL = "qwen-vggt-nano"
 
     @classmethod

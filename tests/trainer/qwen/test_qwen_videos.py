@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/trainer", "tests/trainer/taehv")]
 import rooms  # noqa: E402
 import videos  # noqa: E402
-from launched import PROGRAM, LaunchedTraining  # noqa: E402
+from ranked_training import PROGRAM, RankedTraining  # noqa: E402
 from support.ffmpeg import ffmpeg  # noqa: E402
 
 RATE, SECONDS = 8, 2  # of each clip: 16 frames, of which 0, 5, 10 and 15 are seen
@@ -39,7 +39,7 @@ def conversation(form, video, answer):
             "conversations": [{"from": "human", "value": f"<image>\n<video>\n{QUESTION}"}, {"from": "gpt", "value": answer}]}
 
 
-class Videos(LaunchedTraining):
+class Videos(RankedTraining):
     MODEL = "qwen-vggt-nano"
 
     @classmethod

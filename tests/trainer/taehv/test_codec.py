@@ -19,7 +19,7 @@ import videos
 HERE = pathlib.Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[2]), str(HERE.parents[1]), str(HERE.parents[1] / "engine")]
 from engine import read_safetensors  # noqa: E402
-from launched import engine_of  # noqa: E402
+from ranked_training import engine_of  # noqa: E402
 from support import waiting  # noqa: E402
 from support.ffmpeg import pixels  # noqa: E402
 from support.processes import ProcessTest, environment_of_a_program  # noqa: E402

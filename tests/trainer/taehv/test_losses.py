@@ -13,7 +13,7 @@ import videos
 HERE = pathlib.Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[2]), str(HERE.parents[1]), str(HERE.parents[1] / "engine")]
 from engine import bits_of, read_safetensors  # noqa: E402
-from launched import LaunchedTraining  # noqa: E402
+from ranked_training import RankedTraining  # noqa: E402
 
 FRAMES, HEIGHT, WIDTH = 40, 64, 96
 CHANNELS = 16
@@ -32,7 +32,7 @@ def write_latents(path, channels=CHANNELS, dtype="F16", name="latents", shape=No
     path.write_bytes(struct.pack("<Q", len(header)) + header + data)
 
 
-class Losses(LaunchedTraining):
+class Losses(RankedTraining):
     MODEL = "taehv-nano"
     # The smallest clips: one group of frames, and little work for the discriminator.
     FLAGS = ("--threads", 1, "--batch-size", 4, "--clip-frames", 4, "--clip-size", 16)

@@ -6,7 +6,7 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[2]), str(HERE.parents[1])]
-from launched import TRAINER, LaunchedTraining  # noqa: E402
+from ranked_training import TRAINER, RankedTraining  # noqa: E402
 from support.ports import free_port  # noqa: E402
 from support.processes import environment_of_a_program  # noqa: E402
 
@@ -14,7 +14,7 @@ STEP = r"Step {0}/2 \| Loss: \d\.\d{{4}} \| PSNR: \d+\.\d\d dB \| lr \S+ \| \d+ 
 LIMITS = "ranks wait 300 s for each other, and then at most (in seconds) start=600,step=300,eval=300,save=600,silence=8"
 
 
-class Platform(LaunchedTraining):
+class Platform(RankedTraining):
     def setUp(self):
         super().setUp()
         self.port = free_port()

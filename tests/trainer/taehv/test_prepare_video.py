@@ -13,7 +13,7 @@ import videos
 
 HERE = pathlib.Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[2]), str(HERE.parents[1])]
-from launched import TRAINER, LaunchedTraining  # noqa: E402
+from ranked_training import TRAINER, RankedTraining  # noqa: E402
 from support.processes import environment_of_a_program  # noqa: E402
 
 INDEX, NOTES = "videos.index.jsonl", ".videos.index.jsonl.part"
@@ -21,7 +21,7 @@ STEPS = ("--steps", 3, "--batch-size", 4)
 COPIES = 300  # enough to be killed among them
 
 
-class PrepareVideo(LaunchedTraining):
+class PrepareVideo(RankedTraining):
     MODEL = "taehv-nano"
     FLAGS = ("--threads", 1, "--deterministic", "--bad-data-max", "50%")
 

@@ -13,10 +13,10 @@ import videos
 
 HERE = pathlib.Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[2]), str(HERE.parents[1])]
-from launched import LaunchedTraining  # noqa: E402
+from ranked_training import RankedTraining  # noqa: E402
 
 
-class Taehv(LaunchedTraining):
+class Taehv(RankedTraining):
     MODEL = "taehv-nano"
     FLAGS = ("--threads", 1)
     SMALL = ("--batch-size", 4, "--clip-frames", 4, "--clip-size", 16)  # where it need not learn

@@ -8,7 +8,7 @@ import zipfile
 
 HERE = pathlib.Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[2]), str(HERE.parents[1])]
-from launched import TRAINER, LaunchedTraining, environment_of_a_program  # noqa: E402
+from ranked_training import TRAINER, RankedTraining, environment_of_a_program  # noqa: E402
 
 
 def tensors_in(path):
@@ -32,7 +32,7 @@ def joined(paths):
     return {tensor: b"".join(content for _, content in sorted(parts.items())) for tensor, parts in pieces.items()}
 
 
-class Weights(LaunchedTraining):
+class Weights(RankedTraining):
     MODEL = "taehv-nano"
     FLAGS = ("--threads", 1, "--batch-size", 2, "--clip-size", 16)
 

@@ -14,7 +14,7 @@ sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/docs", "tests/
 import console  # noqa: E402
 import markdown  # noqa: E402
 from engine import tensors_of  # noqa: E402
-from launched import TRAINER, LaunchedTraining, engine_of  # noqa: E402
+from ranked_training import TRAINER, RankedTraining, engine_of  # noqa: E402
 from support.processes import environment_of_a_program  # noqa: E402
 
 WEIGHTS, BIAS = (2.0, -1.0, 0.5), 3.0
@@ -26,7 +26,7 @@ def line_of(rng):
     return ",".join(f"{number:.6f}" for number in [*features, target])
 
 
-class Toy(LaunchedTraining):
+class Toy(RankedTraining):
     MODEL = "toy"
 
     def setUp(self):

@@ -17,12 +17,12 @@ def engine_of(trainer):
     return pathlib.Path(trainer).with_name("trainer-engine")
 
 
-class LaunchedTraining(ProcessTest):
+class RankedTraining(ProcessTest):
     MODEL = ""
     FLAGS = ()  # of each run
 
     def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tj-launched-"))
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tj-training-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.data = self.folder / "data"
 
