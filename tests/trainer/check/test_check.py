@@ -47,7 +47,6 @@ def normalised(text):
 
 
 class CheckTest(ProcessTest):
-    SECONDS_MAX = 120
     maxDiff = None
 
     def setUp(self):

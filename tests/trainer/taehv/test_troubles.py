@@ -34,8 +34,6 @@ def as_root_of(*namespaces):
 
 
 class Troubles(ProcessTest):
-    SECONDS_MAX = 120
-
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tj-troubles-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
