@@ -77,7 +77,7 @@ def policed():
     pod = manifest["spec"]["replicaSpecs"]["Worker"]["template"]["spec"]
     pod["topologySpreadConstraints"][0].update(whenUnsatisfiable="DoNotSchedule", labelSelector={"matchLabels": {"job-name": "policed"}})
     arguments = pod["containers"][0]["args"]
-    arguments[arguments.index("--steps=300")] = "--steps=100000"
+    arguments[arguments.index("--steps=150")] = "--steps=100000"
     return manifest
 
 

@@ -113,7 +113,7 @@ def gpt2_nano_trains_on_two_nodes():
         environment = kubectl("exec", f"gpt2-nano-worker-{rank}", "--", "cat", "/proc/1/environ").split("\0")
         for variable in (f"RANK={rank}", "WORLD_SIZE=2", "MASTER_ADDR=gpt2-nano-worker-0.gpt2-nano", "MASTER_PORT=29500"):
             expect(variable in environment, f"worker {rank} was not told {variable}")
-    column_moves_until_the_end("gpt2-nano", r"\b(\d+)/300 \(\d+%\)")
+    column_moves_until_the_end("gpt2-nano", r"\b(\d+)/150 \(\d+%\)")
 
 
 def column_moves_until_the_end(name, progress):
