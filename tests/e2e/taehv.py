@@ -15,8 +15,8 @@ from world import equal, expect, get
 
 NAME = "taehv-nano"
 INSIDE = "/taehv"  # the disk's folder, in a pod
-STEPS = 450
-EVAL_EVERY = 150
+STEPS = 300
+EVAL_EVERY = 100
 LOG_EVERY = 30
 SIDE = 32  # pixels of a clip
 ROWS = 4  # clips of rank 0 in a batch

@@ -26,7 +26,7 @@ def nano(name, *arguments):
 
 
 def a_frozen_worker_is_named_and_training_goes_on_from_its_checkpoint():
-    world.apply(nano("frozen", "--steps=200", "--batch-size=16", "--save-every=20", "--log-every=1"))
+    world.apply(nano("frozen", "--steps=120", "--batch-size=16", "--save-every=20", "--log-every=1"))
     until(120, "step 50 of frozen", lambda: re.search(r"^step 50/", world.log_so_far("frozen-worker-0"), re.MULTILINE))
     fault = time.monotonic()
     machine.freeze(pods("frozen")[1], "trainer-engine")
