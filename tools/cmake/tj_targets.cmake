@@ -150,9 +150,6 @@ set(tj_trainer_folder lib/trainingjob)
 # Tests are compiled more often than they are run: this halves it. _FORTIFY_SOURCE is for code that is optimised.
 set(tj_test_options -O0 -g1 -U_FORTIFY_SOURCE)
 
-# When CTest ends a test. For what hangs, not for what is slow: beside all lanes a test takes ten times as long as alone.
-set(tj_hang_seconds 1800)
-
 # tj_test(NAME SOURCES... LINK targets... [LABELS ...] [HEADERS_FROM target] [PARTS n]): one gtest binary and its CTest entries,
 # NAME.0 and so on, n of them (1), which share its tests out. Not an entry for each test: a process takes 0.2 s of CPU time under
 # AddressSanitizer, or where it loads torch, before its first test. Its precompiled header is that of all tests, or of `target`.
@@ -168,7 +165,7 @@ function(tj_test name)
   endif()
   target_precompile_headers(${name} REUSE_FROM ${arg_HEADERS_FROM})
   if(NOT arg_LABELS)
-    set(arg_LABELS unit)  # an empty one would be lost, and take TIMEOUT's name with it
+    set(arg_LABELS unit)  # an empty one would be lost, and take COST's name with it
   endif()
   if(NOT arg_PARTS)
     set(arg_PARTS 1)
@@ -176,7 +173,7 @@ function(tj_test name)
   math(EXPR last "${arg_PARTS} - 1")
   foreach(part RANGE ${last})
     add_test(NAME ${name}.${part} COMMAND ${name})
-    set_tests_properties(${name}.${part} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${tj_hang_seconds} COST 50
+    set_tests_properties(${name}.${part} PROPERTIES LABELS "${arg_LABELS}" COST 50
       ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_PARTS};GTEST_SHARD_INDEX=${part}")
   endforeach()
 endfunction()
