@@ -32,6 +32,9 @@ class Stalled(unittest.TestCase):
     def test_its_exit_code_is_the_commands(self):
         self.assertEqual(stalled("sh", "-c", "exit 3").returncode, 3)
         self.assertEqual(stalled("sh", "-c", "kill -TERM $$").returncode, 143)
+        gone = stalled("./no-such-program")
+        self.assertEqual(gone.returncode, 127)
+        self.assertEqual(gone.stderr, "stalled: ./no-such-program can't be started: No such file or directory\n")
 
     def test_bad_words_are_named(self):
         for words, cause in (((), "a command is needed"), (("--every", "0", "true"), "--every is 0"), (("--every", "x", "true"), "'x'")):

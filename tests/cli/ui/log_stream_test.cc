@@ -167,7 +167,7 @@ struct PodWorld {
   /// what is there, and doesn't follow.
   bool opens_the_last(const Result<void>& end = {}) {
     ended = true;
-    for (int tries = 0; tries < 10 && api.requests.back().log->follow; ++tries) {
+    for (int tries = 0; tries < 4 && api.requests.back().log->follow; ++tries) {
       end_stream(end);
       if (!opens(api.requests.size() + 1)) return false;
     }
