@@ -1,4 +1,5 @@
 """Programs that a test starts: what they are told, what they take of the machine, and that none outlives the test."""
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -92,6 +93,15 @@ class Process:
 def cpu_seconds(pid):
     fields = pathlib.Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+
+
+def processes_from(pid):
+    """Its id and those of all below it, but for what a process has left behind that ended."""
+    yield pid
+    with contextlib.suppress(OSError):
+        for children in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+            for child in children.read_text().split():
+                yield from processes_from(int(child))
 
 
 def is_alive(pid):

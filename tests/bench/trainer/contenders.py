@@ -13,7 +13,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.append(str(ROOT / "tests"))
-from support import robot_arm  # noqa: E402
+from support import processes, robot_arm  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 WORK = ROOT / "build/bench/trainer"
@@ -21,7 +21,6 @@ TRAINER = pathlib.Path(os.environ.get("TJ_BUILD") or ROOT / "build/dev").resolve
 STEP_SECONDS_MIN = 1e-5  # of lines that a late reader gets all at once
 STEP = re.compile(r"step (\d+)/\d+ \| loss ([0-9.einf+-]+)")
 PEAK = re.compile(r"^VmHWM:\s+(\d+) kB", re.MULTILINE)
-TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 TAIL_LINES = 15
 
 
@@ -176,18 +175,10 @@ def lines_of(process, deadline):
                 yield now, line.decode(errors="replace")
 
 
-def processes_from(pid):
-    yield pid
-    with contextlib.suppress(OSError):
-        for children in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
-            for child in children.read_text().split():
-                yield from processes_from(child)
-
-
 def peak_mib(pid):
     """Of this process and those below it the one with the most."""
     peaks_kib = [0]
-    for each in processes_from(pid):
+    for each in processes.processes_from(pid):
         with contextlib.suppress(OSError):
             peaks_kib += map(int, PEAK.findall(pathlib.Path(f"/proc/{each}/status").read_text()))
     return round(max(peaks_kib) / 1024)
@@ -195,12 +186,11 @@ def peak_mib(pid):
 
 def cpu_seconds(pid):
     """Of this process and those below it, in user and system mode, that have not ended."""
-    ticks = 0
-    for each in processes_from(pid):
+    seconds = 0
+    for each in processes.processes_from(pid):
         with contextlib.suppress(OSError):
-            fields = pathlib.Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
-            ticks += int(fields[11]) + int(fields[12])
-    return ticks / TICKS_PER_SECOND
+            seconds += processes.cpu_seconds(each)
+    return seconds
 
 
 def run(contender, case, ranks, steps, python, data, more=(), seconds_max=300):
