@@ -14,7 +14,7 @@ struct Limits {
   double eval = 300;
   double save = 600;
   /// Without a sign of life of the whole process, in any phase: it is frozen or unreachable, as a
-  /// busy one still speaks. A cable that is out for 5 s comes back within it.
+  /// busy one still speaks. A cable that is out for 3 s comes back within it (ADR 18).
   double silence = 8;
   bool operator==(const Limits&) const = default;
 };

@@ -238,7 +238,11 @@ FAULTS = {
         "node a loses its power", lambda run: run.power_off(0), MASTER_UNREACHABLE, survivor=1, seconds_max=18,
     ),
     "cut": Fault("the cable is cut for good", lambda run: run.place.cut(), UNREACHABLE, seconds_max=18),
-    "blink": Fault("the cable is out for 5 s", for_a_while(5, lambda place: place.cut())),
+    # TCP repeats what T seconds have swallowed after 2 T and one time-out at most. That is 0.2 s here, and 0.3 s on a busy machine.
+    "blink": Fault("the cable is out for 3 s", for_a_while(3, lambda place: place.cut())),
+    "long-blink": Fault(
+        "the cable is out for 5 s, under `--limit silence=13`", for_a_while(5, lambda place: place.cut()), more=("--limit", "silence=13"),
+    ),
     "loss": Fault(
         "30 % of the packets are lost for 15 s", for_a_while(15, lambda place: place.lose(0.3)),
         "rank . on node node-. (is frozen|was lost)", may_go_on=True, seconds_max=60,
