@@ -238,7 +238,7 @@ FAULTS = {
         "node a loses its power", lambda run: run.power_off(0), MASTER_UNREACHABLE, survivor=1, seconds_max=18,
     ),
     "cut": Fault("the cable is cut for good", lambda run: run.place.cut(), UNREACHABLE, seconds_max=18),
-    # TCP repeats what T seconds have swallowed after 2 T and one time-out at most. That is 0.2 s here, and 0.3 s on a busy machine.
+    # TCP repeats what T seconds have lost after less than 2 T and one time-out, which is 0.2 s here and 0.3 s on a busy machine.
     "blink": Fault("the cable is out for 3 s", for_a_while(3, lambda place: place.cut())),
     "long-blink": Fault(
         "the cable is out for 5 s, under `--limit silence=13`", for_a_while(5, lambda place: place.cut()), more=("--limit", "silence=13"),
