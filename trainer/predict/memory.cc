@@ -115,7 +115,7 @@ MemoryNeed memory_of(const MemoryInputs& inputs) {
     if (part > 0) need.parts.push_back({.name = name, .bytes = part});
   };
   add("weights", bytes.weights * elements + kFloat * static_cast<double>(inputs.other_elements));
-  for (const auto& part : inputs.held) add(part.name, part.bytes);
+  for (const auto& part : inputs.held) add(part.name, part.bytes_of_rank(inputs.ranks));
   add("gradients", bytes.gradients * elements);
   add("moments", bytes.moments * elements);
   add("averages", bytes.averages * elements);

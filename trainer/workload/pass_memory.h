@@ -24,6 +24,8 @@ struct PassRule {
 struct MemoryPart {
   std::string name = {};
   double bytes = 0;
+  double shared_bytes = 0;  // beside `bytes`: what the ranks share out among themselves, the whole
+  double bytes_of_rank(int ranks) const { return bytes + shared_bytes / ranks; }
 };
 
 struct PassMemory {

@@ -150,7 +150,7 @@ double gigabytes(const Preset& preset, const PassRule& rule, const Flags& flags 
   workload.configure(reader);
   const auto memory = workload.pass_memory(rule);
   double bytes = *memory.activation_bytes;
-  for (const auto& part : memory.held) bytes += part.bytes;
+  for (const auto& part : memory.held) bytes += part.bytes_of_rank(rule.ranks);
   return bytes / 1e9;
 }
 
@@ -216,12 +216,12 @@ TrainPlan plan_of_3b() {
   return plan;
 }
 
-/// Of a rank of 16, with such flags of the workload's own.
-MemoryInputs forecast_memory(const TrainPlan& plan, const Flags& flags = {}) {
+/// With such flags of the workload's own.
+MemoryInputs forecast_memory(const TrainPlan& plan, const Flags& flags = {}, int ranks = 16) {
   QwenVggtWorkload workload(qwen_vggt_presets()[1]);
   FlagReader reader(flags);
   workload.configure(reader);
-  auto inputs = forecast_inputs({.ranks = 16, .gpu_bytes = 80e9}, plan, workload);
+  auto inputs = forecast_inputs({.ranks = ranks, .gpu_bytes = 80e9}, plan, workload);
   inputs.memory.gradients = std::move(inputs.gradients);
   return inputs.memory;
 }
@@ -271,6 +271,21 @@ TEST(QwenMemory, of_each_stage_of_zero_is_that_of_a_plan_of_it) {
   }
 }
 
+/// As `trainer plan` asks it of each kind of GPU.
+TEST(QwenMemory, of_other_numbers_of_ranks_is_that_of_a_plan_of_them) {
+  const Flags shared{{"--vggt-shard", "true"}};
+  auto plan = plan_of_3b();
+  for (const int stage : {0, 3}) {
+    plan.zero.stage = stage;
+    auto memory = forecast_memory(plan, shared);
+    for (const int ranks : {2, 4, 64}) {
+      memory.ranks = ranks;
+      const double of_its_plan = memory_of(forecast_memory(plan, shared, ranks)).bytes();
+      EXPECT_NEAR(memory_of(memory).bytes() / of_its_plan, 1, 1e-9) << stage << ranks;
+    }
+  }
+}
+
 /// A part of each layer, two whole ones, and what is no layer.
 TEST(QwenMemory, of_a_vggt_that_is_shared_out_is_what_a_rank_holds) {
   const auto config = qwen_vggt_model(qwen_vggt_presets().front());
@@ -280,7 +295,9 @@ TEST(QwenMemory, of_a_vggt_that_is_shared_out_is_what_a_rank_holds) {
     on_ranks(count, [&](Communicator& ranks) {
       const Vggt model(weights, vggt, {}, count > 1 ? &ranks : nullptr);
       const auto memory = qwen_vggt_memory(config, {}, {.ranks = count}, {.is_shared_out = true});
-      EXPECT_NEAR(memory.held.front().bytes / static_cast<double>(model.held_bytes()), 1, 0.1)
+      EXPECT_NEAR(
+          memory.held.front().bytes_of_rank(count) / static_cast<double>(model.held_bytes()), 1,
+          0.1)
           << count;
     });
   }

@@ -232,12 +232,15 @@ VggtElements elements_of(const VggtConfig& vggt) {
 std::vector<MemoryPart> held_bytes(const VggtElements& elements, double width, const Counts& counts,
                                    const PassRule& rule, const VggtRoom& room) {
   const auto& [all, layers, largest, walked] = elements;
-  const double held =
-      is_shared_out(rule, room) ? all - layers + layers / rule.ranks + 2 * largest : all;
+  const bool is_shared = is_shared_out(rule, room);
+  const double whole = is_shared ? all - layers + 2 * largest : all;
+  const double shared = is_shared ? layers : 0;
   const double frame = counts.patches_of_frame * width * kFloat;
   const double seen =
       room.frames_max > 0 ? real(room.frames_max) * frame : real(room.cache_bytes_max);
-  return {{.name = "frozen VGGT", .bytes = held * value_bytes(rule)},
+  return {{.name = "frozen VGGT",
+           .bytes = whole * value_bytes(rule),
+           .shared_bytes = shared * value_bytes(rule)},
           {.name = "frames kept", .bytes = std::min(real(room.cache_bytes_max), seen)}};
 }
 
