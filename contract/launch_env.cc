@@ -74,9 +74,9 @@ Result<int> parse_int(std::string_view name, std::string_view text, int min, int
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = failure == std::errc{} && end == text.data() + text.size();
   if (whole && value >= min && value <= max) return value;
-  const std::string range = max == INT_MAX
-                                ? "from " + std::to_string(min)
-                                : "from " + std::to_string(min) + " to " + std::to_string(max);
+  const bool is_above = failure == std::errc::result_out_of_range && !text.starts_with('-');
+  std::string range = "from " + std::to_string(min);
+  if (max != INT_MAX || is_above) range += " to " + std::to_string(max);
   return invalid(name, "is \"" + std::string(text) + "\"; it must be a whole number " + range);
 }
 

@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadEnv{"WORLD_SIZE", "2x", "WORLD_SIZE: is \"2x\"; it must be a whole number from 1"},
         BadEnv{"WORLD_SIZE", "0", "WORLD_SIZE: is \"0\"; it must be a whole number from 1"},
         BadEnv{"WORLD_SIZE", "99999999999",
-               "WORLD_SIZE: is \"99999999999\"; it must be a whole number from 1"},
+               "WORLD_SIZE: is \"99999999999\"; it must be a whole number from 1 to 2147483647"},
         BadEnv{"RANK", {}, "RANK: is not set; it must be the index of this worker, from 0"},
         BadEnv{"RANK", "-1", "RANK: is \"-1\"; it must be a whole number from 0"},
         BadEnv{"RANK", "2", "RANK: is 2 with WORLD_SIZE 2; it must be from 0 to 1"},

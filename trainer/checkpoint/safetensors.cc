@@ -246,9 +246,11 @@ Result<void> SafetensorsFile::read_header(const std::string& subject) {
                          .bytes = {},
                          .dtype = entry.at("dtype").get<std::string>()};
       const auto [begin, end] = offsets_of(entry);
-      const bool fits = begin <= end && end <= data.size();
-      if (!fits || byte_count(tensor.dtype, tensor.shape) != end - begin)
+      if (begin > end || byte_count(tensor.dtype, tensor.shape) != end - begin)
         return malformed(subject, "tensor " + name + " is not " + tensor.dtype + " of its shape");
+      if (end > data.size())
+        return malformed(subject, "tensor " + name + " ends " + std::to_string(end - data.size()) +
+                                      " bytes behind the end of the file (cut short?)");
       tensor.bytes = data.subspan(begin, end - begin);
       tensors_.push_back(std::move(tensor));
     }

@@ -220,7 +220,9 @@ Result<SpelledBpe> spelled_from_tokenizer_json(std::string_view text) {
   if (is_nested_too_deep(text))
     return invalid("is nested more than " + std::to_string(kJsonDepthMax) + " levels deep");
   try {
-    return spelled_from(json::parse(text));
+    const auto document = json::parse(text);
+    if (!document.is_object()) return invalid("is not a JSON object");
+    return spelled_from(document);
   } catch (const json::parse_error& failure) {
     return invalid("at byte " + std::to_string(failure.byte) + ": is no JSON (cut short?)");
   } catch (const json::exception& failure) {  // a missing key or a wrong type

@@ -6,6 +6,17 @@
 #include "contract/utf8.h"
 
 namespace tj::trainer {
+namespace {
+
+/// A whole number above `most`, also one that no 64 bits hold.
+bool is_above(const std::string& text, std::int64_t most) {
+  std::int64_t value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (end != text.data() + text.size()) return false;
+  return failure == std::errc::result_out_of_range ? !text.starts_with('-') : value > most;
+}
+
+}  // namespace
 
 std::string FlagReader::text(const std::string& name) {
   std::string value = is_given(name) ? given(name) : "";
@@ -36,10 +47,12 @@ bool FlagReader::is_set(const std::string& name) {
 
 std::int64_t FlagReader::whole(const std::string& name, const Otherwise& otherwise,
                                Range<std::int64_t> range) {
-  const std::string from = "it must be a whole number from " + std::to_string(range.min);
-  return number<std::int64_t>(
-      name, otherwise, range,
-      range.max >= kCountMax ? from : from + " to " + std::to_string(range.max));
+  std::string rule = "it must be a whole number from " + std::to_string(range.min);
+  // A bound that nobody comes near is named to those alone who are beyond it.
+  const std::string& text = is_given(name) ? given(name) : otherwise.value;
+  if (range.max < kCountMax || is_above(text, range.max))
+    rule += " to " + std::to_string(range.max);
+  return number<std::int64_t>(name, otherwise, range, rule);
 }
 
 double FlagReader::real(const std::string& name, const Otherwise& otherwise, Range<double> range,

@@ -243,6 +243,7 @@ TEST(Bpe, a_tokenizer_of_another_kind_is_refused) {
                       {"post_processor", {{"type", "RobertaProcessing"}}}}),
             start + "post_processor.type is not ByteLevel: it may add tokens");
   EXPECT_NE(error_of({{"model", 7}}).find("is not as expected"), std::string::npos);
+  EXPECT_EQ(error_of(nullptr), "is not a JSON object");
 }
 
 TEST(Bpe, the_special_token_that_ends_a_document_is_the_files_own) {

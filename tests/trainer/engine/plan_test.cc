@@ -91,7 +91,7 @@ TEST(TrainPlan, every_bad_value_is_named_with_what_is_right) {
       {{{"--steps", "0"}}, "--steps: is \"0\"; it must be a whole number from 1"},
       {{{"--steps", "1.5"}}, "--steps: is \"1.5\"; it must be a whole number from 1"},
       {{{"--steps", "99999999999999999999"}},
-       "--steps: is \"99999999999999999999\"; it must be a whole number from 1"},
+       "--steps: is \"99999999999999999999\"; it must be a whole number from 1 to 1000000000000"},
       {{{"--batch-size", "-4"}}, "--batch-size: is \"-4\"; it must be a whole number from 1"},
       {{{"--accumulation", "0"}}, "--accumulation: is \"0\"; it must be a whole number from 1"},
       {{{"--lr", "0"}}, "--lr: is \"0\"; it must be a number greater than 0"},

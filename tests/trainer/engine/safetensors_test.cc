@@ -91,6 +91,17 @@ TEST(Safetensors, a_file_cut_anywhere_is_refused) {
   }
 }
 
+TEST(Safetensors, a_file_that_ends_early_is_called_cut_short) {
+  const TemporaryFolder folder;
+  const auto path = write_example(folder);
+  fs::resize_file(path, fs::file_size(path) - 3);
+  const auto file = SafetensorsFile::open(path);
+  ASSERT_FALSE(file);
+  EXPECT_EQ(describe(file.error()),
+            "x.safetensors: is not a usable safetensors file: tensor scalar ends 3 bytes behind "
+            "the end of the file (cut short?)");
+}
+
 TEST(Safetensors, lying_headers_are_refused) {
   const TemporaryFolder folder;
   const char* const headers[] = {

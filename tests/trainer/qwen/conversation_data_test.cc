@@ -215,6 +215,8 @@ TEST_F(ConversationData, a_video_that_can_not_be_used_is_named) {
   EXPECT_TRUE(flaw(R"("model")")
                   .starts_with((folder.path() / "model").string() +
                                " is a folder; a picture or a video is one file"));
+  EXPECT_TRUE(flaw(R"("/dev/null")")
+                  .starts_with("/dev/null is no regular file; a picture or a video is one file"));
   EXPECT_TRUE(flaw(R"("wide.ppm")")
                   .starts_with((folder.path() / "wide.ppm").string() +
                                ": 500 x 2 pixels: one side is more than 200 times the other"));

@@ -125,7 +125,10 @@ TEST(LatentsFile, a_file_that_lies_is_refused_by_name) {
   };
   EXPECT_EQ(why("{}", 0), "has no tensor \"latents\"");
   EXPECT_TRUE(why("{" + entry("[1000000000,16,64,64]", 8) + "}", 8).ends_with("of its shape"));
-  EXPECT_TRUE(why("{" + entry("[1,1,1,4]", 16) + "}", 8).ends_with("of its shape"));
+  EXPECT_TRUE(why("{" + entry("[1,1,1,4]", 8) + "}", 8).ends_with("of its shape"));
+  EXPECT_TRUE(
+      why("{" + entry("[1,1,1,4]", 16) + "}", 8)
+          .ends_with("tensor latents ends 8 bytes behind the end of the file (cut short?)"));
   EXPECT_EQ(why("{" + entry("[2,1]", 8) + "}", 8),
             "has latents of the shape [2, 1]; it must be [number, channels, height, width]");
   EXPECT_TRUE(why("{" + entry("[0,1,1,2]", 0) + "}", 0).starts_with("has latents of the shape"));

@@ -41,10 +41,11 @@ Result<fs::path> shown_path(const ShownFile& file, const fs::path& folder) {
     return wrong("\"" + written.substr(0, 120) + "\" is no path of a file on this node");
   const auto path = folder / written;
   std::error_code failure;
-  if (fs::is_regular_file(path, failure)) return path;
-  return wrong(path.string() + (fs::is_directory(path, failure)
-                                    ? " is a folder; a picture or a video is one file"
-                                    : " is not there"));
+  const auto status = fs::status(path, failure);
+  if (fs::is_regular_file(status)) return path;
+  if (!fs::exists(status)) return wrong(path.string() + " is not there");
+  const std::string what = fs::is_directory(status) ? "a folder" : "no regular file";
+  return wrong(path.string() + " is " + what + "; a picture or a video is one file");
 }
 
 std::pair<std::size_t, std::int64_t> ConversationSet::place_of(std::int64_t number) const {
