@@ -112,7 +112,7 @@ PassMemory of_one_sample(const PassProbeRequest& request) {
 double state_bytes(const PassProbeRequest& request) {
   double bytes = kStateBytesOfElement *
                  static_cast<double>(trained_elements(tensors_of(request.plan, request.workload)));
-  for (const auto& part : of_one_sample(request).held) bytes += part.bytes;
+  for (const auto& part : of_one_sample(request).held) bytes += part.bytes_of_rank(1);
   return bytes;
 }
 

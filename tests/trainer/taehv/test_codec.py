@@ -249,7 +249,7 @@ class Codec(ProcessTest):
         for cause, latents in (
             ("is not there", self.folder / "gone.safetensors"),
             ("is not a usable safetensors file: shorter", latents_text(self.folder / "text", "short")),
-            ("of the file (cut short?)", file(shape, size=100)),
+            ("is not a usable safetensors file: tensor latents ends 668 bytes behind the end of the file (cut short?)", file(shape, size=100)),
             ("holds latents of taew2_1, and --weights are of taehv-nano", file(shape, {"model": "taew2_1"})),
             ("holds latents of 32 channels; those of taehv-nano have 16", file([3, 32, 2, 2])),
             ("are of 10 frames of 16 x 16; they are not", file(shape, video | {"frames": "10"})),
