@@ -14,6 +14,7 @@
 
 #include "cli/cluster/channel_socket.h"
 #include "cli/cluster/terminal.h"
+#include "cli/terminal_size.h"
 #include "operator/api/read.h"
 
 namespace tj {

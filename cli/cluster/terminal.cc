@@ -1,6 +1,5 @@
 #include "cli/cluster/terminal.h"
 
-#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -9,12 +8,6 @@ namespace tj {
 struct RawTerminal::Saved {
   termios settings{};
 };
-
-TerminalSize terminal_size(int descriptor) {
-  winsize size{};
-  if (::ioctl(descriptor, TIOCGWINSZ, &size) != 0) return {};
-  return {.columns = size.ws_col, .rows = size.ws_row};
-}
 
 RawTerminal::RawTerminal(int descriptor) : descriptor_(descriptor) {
   auto saved = std::make_unique<Saved>();

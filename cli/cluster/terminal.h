@@ -5,12 +5,6 @@
 
 namespace tj {
 
-struct TerminalSize {
-  int columns = 0;  // 0: it is no terminal
-  int rows = 0;
-};
-TerminalSize terminal_size(int descriptor);
-
 /// Raw from its construction to its destruction, where `descriptor` is a terminal.
 class RawTerminal {
  public:

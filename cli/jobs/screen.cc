@@ -1,6 +1,5 @@
 #include "cli/jobs/screen.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,10 +21,11 @@ constexpr const char* kEndFrame = "\x1b[?2026l";
 constexpr const char* kEndOfLine = "\x1b[K\n";
 constexpr const char* kClearBelow = "\x1b[J";
 
+constexpr TerminalSize kUnknownSize{.columns = 80, .rows = 24};
+
 TerminalSize size_of(int fd) {
-  winsize size{};
-  if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return {};
-  return {.columns = size.ws_col, .rows = size.ws_row};
+  const TerminalSize size = terminal_size(fd);
+  return size.columns > 0 && size.rows > 0 ? size : kUnknownSize;
 }
 
 void write_whole(int fd, std::string_view text) {
@@ -43,9 +43,9 @@ Frame frame_of(const std::string& text, std::size_t lines_before, TerminalSize s
   Frame frame{.bytes = kBeginFrame};
   if (lines_before > 0) frame.bytes += "\x1b[" + std::to_string(lines_before) + "F";
   std::istringstream lines(text);
-  const std::size_t lines_max = std::max<std::size_t>(size.rows, 2) - 1;
+  const auto lines_max = static_cast<std::size_t>(std::max(size.rows, 2) - 1);
   for (std::string line; frame.line_count < lines_max && std::getline(lines, line);) {
-    frame.bytes += cut_line(line, size.columns) + kEndOfLine;
+    frame.bytes += cut_line(line, static_cast<std::size_t>(size.columns)) + kEndOfLine;
     ++frame.line_count;
   }
   frame.bytes += std::string(kClearBelow) + kEndFrame;

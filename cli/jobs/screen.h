@@ -6,12 +6,9 @@
 #include <cstddef>
 #include <string>
 
-namespace tj {
+#include "cli/terminal_size.h"
 
-struct TerminalSize {
-  std::size_t columns = 80;
-  std::size_t rows = 24;
-};
+namespace tj {
 
 struct Frame {
   std::string bytes;

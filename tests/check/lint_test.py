@@ -177,6 +177,17 @@ class Checkout(InCheckout):
         files = ["cli/CMakeLists.txt", "cli/main.cc", "cli/sub/run.cc", "api/a.cc", "api/b.cc", "cli/lost.cc", "cli/domain.cc"]
         self.assertEqual([found[0] for found in lint.check_listed(files, self.root)], ["cli/lost.cc", "cli/domain.cc"])
 
+    def test_two_types_of_one_name_are_found(self):
+        texts = {"cli/a.h": "namespace tj {\nstruct Size {\n  int a;\n};\nstruct Later;\n}  // namespace tj\n",
+                 "cli/b.h": "namespace tj {\nclass Size final : public Base {};\n}  // namespace tj\n",
+                 "cli/b.cc": "namespace tj {\nnamespace {\nstruct Size {};\nint f() {\n}\n}  // namespace\nstruct Size::Impl {};\n}  // namespace tj\n",
+                 "cli/c.h": "namespace tj::other {\nstruct Size {};\n}  // namespace tj::other\n",
+                 "tests/cli/d.h": "namespace tj {\nstruct Size {};\n}  // namespace tj\n"}
+        for path, text in texts.items():
+            self.write(path, text)
+        self.assertEqual(list(lint.check_one_type(sorted(texts), self.root)),
+                         [("cli/b.h", 2, "one-type", "tj::Size is another type in cli/a.h")])
+
     def test_a_test_that_nothing_runs_is_found(self):
         texts = {"tools/test/stages.py": 'STAGES = ["tests/soak/run --short"]\n',
                  "tests/soak/run": "#!/usr/bin/python3\nimport lives\nfrom support.waiting import until  # as orphan does\n",

@@ -7,8 +7,8 @@ namespace tj::trainer {
 Result<std::string> png_of(const Picture& picture) {
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
-  image.width = static_cast<png_uint_32>(picture.width);
-  image.height = static_cast<png_uint_32>(picture.height);
+  image.width = static_cast<png_uint_32>(picture.size.width);
+  image.height = static_cast<png_uint_32>(picture.size.height);
   image.format = PNG_FORMAT_RGB;
   const auto write = [&](void* memory, png_alloc_size_t* bytes) {
     return png_image_write_to_memory(&image, memory, bytes, /*convert_to_8_bit=*/0,

@@ -78,8 +78,9 @@ void TensorBoard::reduction_checked(const ReductionReport& report) {
 }
 
 void TensorBoard::picture(std::int64_t step, const Picture& picture, const std::string& png) {
-  file_->add(image_event(at(step), "eval/picture",
-                         {.width = picture.width, .height = picture.height, .bytes = png}));
+  file_->add(
+      image_event(at(step), "eval/picture",
+                  {.width = picture.size.width, .height = picture.size.height, .bytes = png}));
 }
 
 void TensorBoard::write_histograms(std::int64_t step) {

@@ -208,8 +208,8 @@ std::optional<Picture> Learner::picture(const Batch& batch) {
   TORCH_CHECK(pixels.dim() == 3 && pixels.size(2) == 3 && pixels.scalar_type() == at::kByte,
               "a picture is uint8 [height, width, 3]");
   const auto* const bytes = static_cast<const std::byte*>(pixels.const_data_ptr());
-  return Picture{
-      .width = pixels.size(1), .height = pixels.size(0), .rgb = {bytes, bytes + pixels.numel()}};
+  return Picture{.size = {.height = pixels.size(0), .width = pixels.size(1)},
+                 .rgb = {bytes, bytes + pixels.numel()}};
 }
 
 SampleSums Learner::take_measured() {

@@ -6,16 +6,11 @@
 
 #include "contract/result.h"
 #include "trainer/data/picture/codecs/abi.h"
-#include "trainer/data/picture/resized.h"
+#include "trainer/values/picture.h"
 
 namespace tj::trainer {
 
 inline constexpr std::int64_t kPictureFileBytesMax = std::int64_t{256} << 20;
-
-struct Picture {
-  PictureSize size;
-  std::vector<std::byte> rgb;  // rows of pixels
-};
 
 /// libtrainer_picture.so beside this program.
 std::filesystem::path default_picture_plugin();

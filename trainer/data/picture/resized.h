@@ -2,17 +2,12 @@
 // pixel, along rows first. Pure.
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <vector>
 
-namespace tj::trainer {
+#include "trainer/values/picture.h"
 
-struct PictureSize {
-  std::int64_t height = 0;  // pixels
-  std::int64_t width = 0;
-  bool operator==(const PictureSize&) const = default;
-};
+namespace tj::trainer {
 
 enum class PictureFilter { bilinear, bicubic };
 

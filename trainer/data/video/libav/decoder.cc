@@ -46,7 +46,8 @@ bool is_whole(const AVFrame& frame) {
   return frame.decode_error_flags == 0 && (frame.flags & AV_FRAME_FLAG_CORRUPT) == 0;
 }
 
-Decoder::Decoder(const std::string& path, const HardwareDevice& device, const StreamFacts* known)
+LibavDecoder::LibavDecoder(const std::string& path, const HardwareDevice& device,
+                           const StreamFacts* known)
     : path_(path),
       device_(&device),
       known_(known),
@@ -62,7 +63,7 @@ Decoder::Decoder(const std::string& path, const HardwareDevice& device, const St
 
 /// Which stream it is, and what is in it. Where that is known from before, and stands in the
 /// header, no packets are read for it.
-void Decoder::probe() {
+void LibavDecoder::probe() {
   if (known_ != nullptr && known_->are_in_header) {
     stream_ = known_->stream;
     decoder_ = known_->codec;
@@ -76,7 +77,7 @@ void Decoder::probe() {
   if (stream_ < 0) fail("has no video stream that can be decoded: " + words_of(stream_));
 }
 
-void Decoder::open_codec() {
+void LibavDecoder::open_codec() {
   const bool is_known = known_ != nullptr && known_->are_in_header;
   const auto& stream = *format_->streams[stream_];
   const auto& parameters = is_known ? *known_->parameters : *stream.codecpar;
@@ -89,12 +90,12 @@ void Decoder::open_codec() {
   can_skip_ = may_skip(parameters);
 }
 
-AVRational Decoder::rate() const {
+AVRational LibavDecoder::rate() const {
   const auto rate = format_->streams[stream_]->avg_frame_rate;
   return rate.num > 0 && rate.den > 0 ? rate : AVRational{0, 1};
 }
 
-StreamFacts Decoder::facts() const {
+StreamFacts LibavDecoder::facts() const {
   StreamFacts facts{.parameters = Owned<AVCodecParameters>(avcodec_parameters_alloc()),
                     .codec = decoder_,
                     .stream = stream_,
@@ -104,11 +105,11 @@ StreamFacts Decoder::facts() const {
   return facts;
 }
 
-bool Decoder::is_picture() const {
+bool LibavDecoder::is_picture() const {
   return std::string_view(format_->iformat->name).ends_with("_pipe");
 }
 
-VideoScan Decoder::scan() {
+VideoScan LibavDecoder::scan() {
   std::vector<std::int64_t> shown, keys;
   std::int64_t end = 0, packets = 0;
   while (true) {
@@ -148,7 +149,7 @@ VideoScan Decoder::scan() {
 
 /// What ends in the middle is read as far as it goes by some of libav's readers. In an MP4 there
 /// may rightly be more frames than it shows.
-void Decoder::check_end(std::int64_t packets) const {
+void LibavDecoder::check_end(std::int64_t packets) const {
   const std::string_view format = format_->iformat->name;
   const std::int64_t frames = format_->streams[stream_]->nb_frames;
   if (format == "avi" && packets < frames)
@@ -162,13 +163,13 @@ void Decoder::check_end(std::int64_t packets) const {
          " bytes");
 }
 
-void Decoder::end_run() {
+void LibavDecoder::end_run() {
   if (skipped_to_) lost_to_ = std::max(lost_to_.value_or(*skipped_to_), *skipped_to_);
   skipped_to_.reset();
   run_ = {};
 }
 
-bool Decoder::seek(std::int64_t time) {
+bool LibavDecoder::seek(std::int64_t time) {
   const int code = av_seek_frame(format_.get(), stream_, time, AVSEEK_FLAG_BACKWARD);
   avcodec_flush_buffers(codec_.get());
   has_frame_ = is_at_end_ = is_fresh_ = false;
@@ -177,24 +178,24 @@ bool Decoder::seek(std::int64_t time) {
 }
 
 /// From the first frame on: opened anew, since not every format can go back.
-void Decoder::restart() {
+void LibavDecoder::restart() {
   auto run = std::move(run_);
-  *this = Decoder(path_, *device_, known_);
+  *this = LibavDecoder(path_, *device_, known_);
   run_ = std::move(run);
 }
 
-bool Decoder::is_at(std::int64_t frame, const FrameTimes& times) const {
+bool LibavDecoder::is_at(std::int64_t frame, const FrameTimes& times) const {
   if (!has_frame_) return false;
   return times.are_known() ? frame_->pts == times.at(frame) : number_ == frame;
 }
 
-bool Decoder::is_past(std::int64_t frame, const FrameTimes& times) const {
+bool LibavDecoder::is_past(std::int64_t frame, const FrameTimes& times) const {
   if (!has_frame_) return false;
   return times.are_known() ? frame_->pts > times.at(frame) : number_ > frame;
 }
 
-std::optional<std::int64_t> Decoder::distance_to(std::int64_t frame,
-                                                 const FrameTimes& times) const {
+std::optional<std::int64_t> LibavDecoder::distance_to(std::int64_t frame,
+                                                      const FrameTimes& times) const {
   if (!times.are_known()) {
     const bool is_behind = has_frame_ ? number_ > frame : is_at_end_;
     return is_behind ? std::nullopt : std::optional(frame - number_);
@@ -210,7 +211,7 @@ std::optional<std::int64_t> Decoder::distance_to(std::int64_t frame,
   return frame - times.number_at(frame_->pts).value_or(key);
 }
 
-void Decoder::approach(std::int64_t frame, const FrameTimes& times) {
+void LibavDecoder::approach(std::int64_t frame, const FrameTimes& times) {
   if (distance_to(frame, times)) return;
   if (!times.are_known()) return restart();
   const bool is_there =
@@ -219,7 +220,7 @@ void Decoder::approach(std::int64_t frame, const FrameTimes& times) {
 }
 
 /// False at the end of the file.
-bool Decoder::next_frame(const FrameTimes& times) {
+bool LibavDecoder::next_frame(const FrameTimes& times) {
   has_frame_ = false;
   while (true) {
     const int code = avcodec_receive_frame(codec_.get(), frame_.get());
@@ -245,7 +246,7 @@ bool Decoder::next_frame(const FrameTimes& times) {
 }
 
 /// The codec looks at `skip_frame` when it is given a packet, and remembers it with that.
-void Decoder::send_packet() {
+void LibavDecoder::send_packet() {
   if (packet_->stream_index != stream_) return av_packet_unref(packet_.get());
   const auto time = packet_->pts;
   const bool is_wanted = !run_.skips_others || !can_skip_ || time == AV_NOPTS_VALUE ||
@@ -257,7 +258,7 @@ void Decoder::send_packet() {
   checked(sent, "is damaged");
 }
 
-const AVFrame& Decoder::in_memory() {
+const AVFrame& LibavDecoder::in_memory() {
   if (frame_->hw_frames_ctx == nullptr) return *frame_;
   copied_.reset(av_frame_alloc());
   constexpr const char* kWhat = "can't be taken from the device";
@@ -266,13 +267,13 @@ const AVFrame& Decoder::in_memory() {
   return *copied_;
 }
 
-void Decoder::tell_passed(const FrameTimes& times) {
+void LibavDecoder::tell_passed(const FrameTimes& times) {
   if (!run_.passed || !is_whole(*frame_)) return;
   const auto number = times.are_known() ? times.number_at(frame_->pts) : std::optional(number_);
   if (number) run_.passed(in_memory(), *number);
 }
 
-const AVFrame& Decoder::decode(std::int64_t frame, const FrameTimes& times) {
+const AVFrame& LibavDecoder::decode(std::int64_t frame, const FrameTimes& times) {
   while (!is_at(frame, times)) {
     const bool comes = !is_past(frame, times) && next_frame(times);
     if (!comes)

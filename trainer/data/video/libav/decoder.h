@@ -36,11 +36,11 @@ struct FrameRun {
   std::function<void(const AVFrame& frame, std::int64_t number)> passed;
 };
 
-class Decoder {
+class LibavDecoder {
  public:
   /// `device` outlives it; so does `known`, which is null for the first one of a file. Throws
   /// VideoError.
-  Decoder(const std::string& path, const HardwareDevice& device, const StreamFacts* known);
+  LibavDecoder(const std::string& path, const HardwareDevice& device, const StreamFacts* known);
 
   int height() const { return codec_->height; }
   int width() const { return codec_->width; }

@@ -31,7 +31,8 @@ Owned<AVFrame> new_frame(int width, int height, int format) {
 
 }  // namespace
 
-Encoder::Encoder(const std::string& path, const std::string& format, const VideoInfo& info)
+LibavEncoder::LibavEncoder(const std::string& path, const std::string& format,
+                           const VideoInfo& info)
     : packet_(av_packet_alloc()) {
   const std::string url = "file:" + path;  // a path, whatever stands in it
   AVFormatContext* output = nullptr;
@@ -45,7 +46,7 @@ Encoder::Encoder(const std::string& path, const std::string& format, const Video
   open_file(url);
 }
 
-void Encoder::open_codec(bool is_lossless, const VideoInfo& info) {
+void LibavEncoder::open_codec(bool is_lossless, const VideoInfo& info) {
   const AVCodec* const codec = is_lossless ? avcodec_find_encoder(AV_CODEC_ID_FFV1)
                                            : avcodec_find_encoder_by_name("libx264");
   if (codec == nullptr)
@@ -77,7 +78,7 @@ void Encoder::open_codec(bool is_lossless, const VideoInfo& info) {
   checked(avcodec_open2(codec_.get(), codec, nullptr), "can't be encoded");
 }
 
-void Encoder::open_frames() {
+void LibavEncoder::open_frames() {
   const auto& codec = *codec_;
   rgb_ = new_frame(codec.width, codec.height, AV_PIX_FMT_RGB24);
   frame_ = new_frame(codec.width, codec.height, codec.pix_fmt);
@@ -93,7 +94,7 @@ void Encoder::open_frames() {
           "has colours that can't be converted");
 }
 
-void Encoder::open_file(const std::string& url) {
+void LibavEncoder::open_file(const std::string& url) {
   stream_ = avformat_new_stream(format_.get(), nullptr);
   if (stream_ == nullptr) fail("has no room for a stream");
   checked(avcodec_parameters_from_context(stream_->codecpar, codec_.get()),
@@ -104,7 +105,7 @@ void Encoder::open_file(const std::string& url) {
   checked(avformat_write_header(format_.get(), nullptr), "can't be written");
 }
 
-void Encoder::write(const unsigned char* rgb) {
+void LibavEncoder::write(const unsigned char* rgb) {
   const auto row_bytes = static_cast<std::size_t>(3 * codec_->width);
   for (int row = 0; row < codec_->height; ++row)
     std::memcpy(rgb_->data[0] + static_cast<std::ptrdiff_t>(row) * rgb_->linesize[0],
@@ -118,7 +119,7 @@ void Encoder::write(const unsigned char* rgb) {
 }
 
 /// Null: there are no more.
-void Encoder::send(const AVFrame* frame) {
+void LibavEncoder::send(const AVFrame* frame) {
   checked(avcodec_send_frame(codec_.get(), frame), "can't be encoded");
   while (true) {
     const int code = avcodec_receive_packet(codec_.get(), packet_.get());
@@ -132,7 +133,7 @@ void Encoder::send(const AVFrame* frame) {
   }
 }
 
-void Encoder::finish() {
+void LibavEncoder::finish() {
   send(nullptr);
   checked(av_write_trailer(format_.get()), "can't be written");
   avio_flush(format_->pb);

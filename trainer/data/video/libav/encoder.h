@@ -15,10 +15,10 @@ struct OutputFreed {
   }
 };
 
-class Encoder {
+class LibavEncoder {
  public:
   /// Throws VideoError. `format`: "matroska" or "mp4".
-  Encoder(const std::string& path, const std::string& format, const VideoInfo& info);
+  LibavEncoder(const std::string& path, const std::string& format, const VideoInfo& info);
 
   /// The next frame. Throws VideoError.
   void write(const unsigned char* rgb);

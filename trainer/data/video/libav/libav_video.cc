@@ -57,7 +57,7 @@ bool ByteBudget::take(std::int64_t bytes) {
 
 LibavVideo::LibavVideo(std::string path, VideoLibrary& library)
     : path_(std::move(path)), library_(library) {
-  auto decoder = std::make_unique<Decoder>(path_, library_.device, nullptr);
+  auto decoder = std::make_unique<LibavDecoder>(path_, library_.device, nullptr);
   const auto rate = decoder->rate();
   info_ = {.height = decoder->height(),
            .width = decoder->width(),
@@ -70,7 +70,7 @@ LibavVideo::LibavVideo(std::string path, VideoLibrary& library)
 }
 
 /// A picture is decoded by the decoder that has opened it: folders of them are read file by file.
-void LibavVideo::look_through(std::unique_ptr<Decoder> decoder) {
+void LibavVideo::look_through(std::unique_ptr<LibavDecoder> decoder) {
   facts_ = std::make_unique<StreamFacts>(decoder->facts());
   if (decoder->is_picture()) {
     times_.frames = 1;
@@ -110,7 +110,7 @@ void LibavVideo::read(std::span<const std::int64_t> frames, const VideoRectangle
 /// What a decoder was in when it failed is not used again.
 void LibavVideo::read(const Wanted& wanted, OnTheWay others) {
   auto converter = converters().take();
-  std::unique_ptr<Decoder> decoder;
+  std::unique_ptr<LibavDecoder> decoder;
   auto* place = wanted.rgb;
   for (const auto number : wanted.frames) {
     auto frame = kept(number);
@@ -140,18 +140,18 @@ FrameRun LibavVideo::run_of(const Wanted& wanted, OnTheWay others) {
   return run;
 }
 
-std::unique_ptr<Decoder> LibavVideo::decoder_for(std::int64_t frame) {
+std::unique_ptr<LibavDecoder> LibavVideo::decoder_for(std::int64_t frame) {
   auto idle = take_idle(frame);
   return idle ? std::move(idle) : open_decoder();
 }
 
 /// The one that has the least to decode on its way there. One that must seek would lose its place,
 /// which may be the right one for the next clip: then rather another one, where that is cheap.
-std::unique_ptr<Decoder> LibavVideo::take_idle(std::int64_t frame) {
+std::unique_ptr<LibavDecoder> LibavVideo::take_idle(std::int64_t frame) {
   const std::scoped_lock lock(mutex_);
   if (idle_.empty()) return nullptr;
   constexpr auto kFar = std::numeric_limits<std::int64_t>::max();
-  const auto way_of = [&](const std::unique_ptr<Decoder>& decoder) {
+  const auto way_of = [&](const std::unique_ptr<LibavDecoder>& decoder) {
     return decoder->distance_to(frame, times_).value_or(kFar);
   };
   const auto nearest = std::ranges::min_element(idle_, {}, way_of);
@@ -165,13 +165,13 @@ std::unique_ptr<Decoder> LibavVideo::take_idle(std::int64_t frame) {
   return decoder;
 }
 
-std::unique_ptr<Decoder> LibavVideo::open_decoder() {
+std::unique_ptr<LibavDecoder> LibavVideo::open_decoder() {
   const StreamFacts* facts = nullptr;
   {
     const std::scoped_lock lock(mutex_);
     facts = facts_.get();
   }
-  auto decoder = std::make_unique<Decoder>(path_, library_.device, facts);
+  auto decoder = std::make_unique<LibavDecoder>(path_, library_.device, facts);
   const bool is_the_same = decoder->height() == info_.height && decoder->width() == info_.width &&
                            decoder->codec() == info_.codec;
   if (!is_the_same) throw VideoError("is another video than before");
@@ -180,7 +180,7 @@ std::unique_ptr<Decoder> LibavVideo::open_decoder() {
   return decoder;
 }
 
-void LibavVideo::give_back(std::unique_ptr<Decoder> decoder) {
+void LibavVideo::give_back(std::unique_ptr<LibavDecoder> decoder) {
   decoder->end_run();
   if (!library_.idle_decoders.take(decoder_bytes())) return;
   if (++library_.idle_decoder_count > kIdleDecodersMax) {

@@ -65,13 +65,13 @@ class LibavVideo {
     const VideoRectangle& part;
     unsigned char* rgb;
   };
-  void look_through(std::unique_ptr<Decoder> decoder);
+  void look_through(std::unique_ptr<LibavDecoder> decoder);
   void read(const Wanted& wanted, OnTheWay others);
   FrameRun run_of(const Wanted& wanted, OnTheWay others);
-  std::unique_ptr<Decoder> decoder_for(std::int64_t frame);
-  std::unique_ptr<Decoder> take_idle(std::int64_t frame);
-  std::unique_ptr<Decoder> open_decoder();
-  void give_back(std::unique_ptr<Decoder> decoder);
+  std::unique_ptr<LibavDecoder> decoder_for(std::int64_t frame);
+  std::unique_ptr<LibavDecoder> take_idle(std::int64_t frame);
+  std::unique_ptr<LibavDecoder> open_decoder();
+  void give_back(std::unique_ptr<LibavDecoder> decoder);
   std::shared_ptr<const AVFrame> kept(std::int64_t frame);
   void keep(std::int64_t number, const AVFrame& frame);
   std::int64_t idle_max() const;
@@ -83,7 +83,7 @@ class LibavVideo {
   FrameTimes times_;
   std::mutex mutex_;                    // guards all below
   std::unique_ptr<StreamFacts> facts_;  // stays where it is once it is there
-  std::vector<std::unique_ptr<Decoder>> idle_;
+  std::vector<std::unique_ptr<LibavDecoder>> idle_;
   std::unordered_map<std::int64_t, std::shared_ptr<const AVFrame>> kept_;  // by number
 };
 

@@ -67,14 +67,14 @@ bool read(void* video, const std::int64_t* frames, std::int64_t count, const Vid
 void* open_writer(const char* path, const char* format, const VideoInfo* info,
                   PluginText* why) try {
   begin();
-  return new Encoder(path, format, *info);
+  return new LibavEncoder(path, format, *info);
 } catch (const std::exception& failure) {
   why->write(failure.what());
   return nullptr;
 }
 
 bool write(void* writer, const unsigned char* rgb, PluginText* why) try {
-  static_cast<Encoder*>(writer)->write(rgb);
+  static_cast<LibavEncoder*>(writer)->write(rgb);
   return true;
 } catch (const std::exception& failure) {
   why->write(failure.what());
@@ -82,14 +82,14 @@ bool write(void* writer, const unsigned char* rgb, PluginText* why) try {
 }
 
 bool finish(void* writer, PluginText* why) try {
-  static_cast<Encoder*>(writer)->finish();
+  static_cast<LibavEncoder*>(writer)->finish();
   return true;
 } catch (const std::exception& failure) {
   why->write(failure.what());
   return false;
 }
 
-void close_writer(void* writer) { delete static_cast<Encoder*>(writer); }
+void close_writer(void* writer) { delete static_cast<LibavEncoder*>(writer); }
 
 constexpr VideoPlugin kPlugin{.abi = kVideoAbi,
                               .configure = configure,
