@@ -38,6 +38,7 @@ elseif(TJ_SANITIZE STREQUAL "thread")
 elseif(TJ_SANITIZE)
   message(FATAL_ERROR "TJ_SANITIZE is \"${TJ_SANITIZE}\"; it must be address, thread or empty")
 endif()
+set(tj_not_fuzzed_options -O0 ${tj_uncounted})
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   add_compile_options("SHELL:-Xclang -fno-pch-timestamp")  # ccache takes no precompiled header that has one
   add_compile_definitions(BOOST_ASIO_HAS_CO_AWAIT BOOST_ASIO_HAS_STD_COROUTINE)  # Boost 1.74 looks for what clang has no longer
@@ -115,7 +116,7 @@ endmacro()
 # Asio's coroutines compiles in two fifths of the time then.
 macro(tj_not_fuzzed)
   if(TJ_SANITIZE)
-    add_compile_options(-O0 ${tj_uncounted})
+    add_compile_options(${tj_not_fuzzed_options})
     set(tj_headers_in_use tj_unoptimised_headers)
   endif()
 endmacro()
