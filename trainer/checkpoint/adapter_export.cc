@@ -125,9 +125,11 @@ class AdapterFiles {
   Result<void> add(const std::string& module, std::string_view end, const StoredTensor& stored) {
     const auto name = std::string(kAdapterBegin) + prefix_ + module + std::string(end);
     if (stored.is_in_slices || stored.pieces.size() != 1) return wrong(name, "is in slices");
-    const auto& bytes = *stored.pieces.front().bytes;
-    tensors_.push_back(
-        {.name = name, .shape = stored.shape, .parts = {bytes.bytes}, .dtype = bytes.dtype});
+    const auto& piece = stored.pieces.front();
+    tensors_.push_back({.name = name,
+                        .shape = stored.shape,
+                        .parts = {piece.bytes()},
+                        .dtype = piece.tensor->dtype});
     return {};
   }
 

@@ -53,13 +53,13 @@ Result<void> TensorCatalog::add(const fs::path& path) {
     if (!is_new)
       return wrong(path.filename().string(),
                    "tensor " + tensor.name + " is in " + other->second + " as well");
-    if (const auto added = add(tensor); !added) return added.error();
+    if (const auto added = add(files_.back(), tensor); !added) return added.error();
   }
   return {};
 }
 
 /// `tensor` stays where it is when its file moves.
-Result<void> TensorCatalog::add(const TensorBytes& tensor) {
+Result<void> TensorCatalog::add(const SafetensorsFile& file, const FileTensor& tensor) {
   auto slice = parse_slice_name(tensor.name);
   const bool is_slice = slice && tensor.shape == std::vector{slice->range.size()};
   if (!is_slice)
@@ -69,7 +69,7 @@ Result<void> TensorCatalog::add(const TensorBytes& tensor) {
     return wrong("tensor " + slice->tensor, "is there whole and in slices");
   stored.is_in_slices = is_slice;
   if (!is_slice) stored.shape = tensor.shape;
-  stored.pieces.push_back({.range = slice->range, .bytes = &tensor});
+  stored.pieces.push_back({.range = slice->range, .file = &file, .tensor = &tensor});
   return {};
 }
 
@@ -172,8 +172,8 @@ Result<void> read_tensor(const StoredTensor* stored, const TensorTarget& target)
     if (count <= 0) continue;
     const auto floats = target.floats.subspan(static_cast<std::size_t>(first - target.begin),
                                               static_cast<std::size_t>(count));
-    if (const auto read = read_floats(*piece.bytes, floats, first - piece.range.begin); !read)
-      return read.error();
+    const auto read = piece.file->read_floats(*piece.tensor, floats, first - piece.range.begin);
+    if (!read) return read.error();
   }
   return {};
 }

@@ -1,6 +1,7 @@
 // All tensors of one group, by name, whole or in slices, from whatever files hold them: one, or
 // several and their index. Who wrote how many of them does not matter.
 #pragma once
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -10,6 +11,7 @@
 
 #include "contract/result.h"
 #include "trainer/checkpoint/safetensors.h"
+#include "trainer/process/byte_part.h"
 #include "trainer/values/flat_layout.h"
 
 namespace tj::trainer {
@@ -18,7 +20,12 @@ namespace tj::trainer {
 struct StoredTensor {
   struct Piece {
     ElementRange range;  // of the flat tensor
-    const TensorBytes* bytes = nullptr;
+    const SafetensorsFile* file = nullptr;
+    const FileTensor* tensor = nullptr;
+    /// Its bytes, where they lie.
+    FileRange bytes() const {
+      return {.file = &file->data(), .begin = tensor->begin, .bytes = tensor->bytes};
+    }
   };
   std::vector<std::int64_t> shape;  // of one in slices: one extent, all its elements
   bool is_in_slices = false;
@@ -43,12 +50,12 @@ class TensorCatalog {
 
  private:
   Result<void> add(const std::filesystem::path& file);
-  Result<void> add(const TensorBytes& tensor);
+  Result<void> add(const SafetensorsFile& file, const FileTensor& tensor);
   Result<void> join_slices();
   Result<void> check_index(const std::map<std::string, std::string>& weight_map,
                            const std::string& index_file) const;
 
-  std::vector<SafetensorsFile> files_;
+  std::deque<SafetensorsFile> files_;  // they stay where they are
   std::map<std::string, StoredTensor> tensors_;
   std::map<std::string, std::string> file_of_;
 };

@@ -84,11 +84,11 @@ Result<TensorParts> parts_of(const std::string& name, const std::vector<std::int
   if (!fits)
     return wrong("tensor " + name, "is " + shape_text(shape) + " in the model, and " +
                                        shape_text(stored.shape) + " among the averages");
-  tensor.dtype = stored.pieces.front().bytes->dtype;
+  tensor.dtype = stored.pieces.front().tensor->dtype;
   for (const auto& piece : stored.pieces) {
-    if (piece.bytes->dtype != tensor.dtype)
+    if (piece.tensor->dtype != tensor.dtype)
       return wrong("tensor " + name, "is in slices of several types");
-    tensor.parts.push_back(piece.bytes->bytes);
+    tensor.parts.emplace_back(piece.bytes());
   }
   return tensor;
 }
@@ -126,7 +126,7 @@ Result<ExportEnd> export_weights(const ExportOrder& order) {
                            : write_torch_archive(draft.path(), *tensors);
   if (!written) {
     auto error = written.error();
-    if (error.code != Code::invalid) error.subject = order.to.string();  // not that of the draft
+    if (error.subject == draft.path()) error.subject = order.to.string();
     return error;
   }
   if (const auto named = draft.commit(); !named) return named.error();

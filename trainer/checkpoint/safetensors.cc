@@ -1,19 +1,14 @@
 #include "trainer/checkpoint/safetensors.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "trainer/checkpoint/tensor_parts.h"
+#include "trainer/process/byte_part.h"
 #include "trainer/values/json_text.h"
 
 namespace tj::trainer {
@@ -24,7 +19,7 @@ using nlohmann::ordered_json;
 
 static_assert(std::endian::native == std::endian::little,
               "tensors are written as they lie in memory");
-constexpr std::size_t kLengthBytes = 8;
+constexpr std::int64_t kLengthBytes = 8;
 constexpr std::size_t kAlignment = 8;
 constexpr std::size_t kHeaderBytesMax = 100'000'000;  // safetensors/src/tensor.rs
 
@@ -75,13 +70,13 @@ std::string head_of(std::span<const Tensor> tensors, const SafetensorsMetadata& 
 }
 
 Result<FileDigest> write_parts(const fs::path& path, const std::string& head,
-                               std::span<const std::span<const std::byte>> parts) {
+                               std::span<const BytePart> parts) {
   auto file = DurableFile::create(path);
   if (!file) return file.error();
-  if (const auto written = file->write(std::as_bytes(std::span(head))); !written)
-    return written.error();
+  const auto write = [&](std::span<const std::byte> piece) { return file->write(piece); };
+  if (const auto written = write(std::as_bytes(std::span(head))); !written) return written.error();
   for (const auto& part : parts) {
-    if (const auto written = file->write(part); !written) return written.error();
+    if (const auto written = each_piece(part, write); !written) return written.error();
   }
   return file->finish();
 }
@@ -100,17 +95,16 @@ std::optional<std::size_t> byte_count(std::string_view dtype,
   return bytes;
 }
 
-/// True when the tensors, in the order of their bytes, fill `data` without holes or overlaps.
-bool fills(std::vector<TensorBytes> tensors, std::span<const std::byte> data) {
-  std::ranges::sort(tensors, {}, [](const TensorBytes& tensor) {
-    return std::pair(tensor.bytes.data(), tensor.bytes.size());
-  });
-  const auto* next = data.data();
+/// True when the tensors, in the order of their bytes, fill a file from `begin` to `end` without
+/// holes or overlaps.
+bool fills(std::vector<FileTensor> tensors, std::int64_t begin, std::int64_t end) {
+  std::ranges::sort(tensors, {},
+                    [](const FileTensor& tensor) { return std::pair(tensor.begin, tensor.bytes); });
   for (const auto& tensor : tensors) {
-    if (tensor.bytes.data() != next) return false;
-    next += tensor.bytes.size();
+    if (tensor.begin != begin) return false;
+    begin += tensor.bytes;
   }
-  return next == data.data() + data.size();
+  return begin == end;
 }
 
 std::vector<std::int64_t> shape_of(const json& entry) {
@@ -152,11 +146,25 @@ void convert(std::span<const std::byte> bytes, std::span<float> floats, Convert&
   }
 }
 
+/// Of elements of `dtype`, which read_floats() takes.
+void to_floats(std::span<const std::byte> bytes, std::string_view dtype, std::span<float> floats) {
+  if (dtype == kFloat32 && !floats.empty()) std::memcpy(floats.data(), bytes.data(), bytes.size());
+  if (dtype == kFloat16) convert(bytes, floats, from_half);
+  if (dtype == kBfloat16) convert(bytes, floats, from_bfloat);
+}
+
+Result<void> check_floats(const std::string& name, std::string_view dtype) {
+  if (dtype == kFloat32 || dtype == kFloat16 || dtype == kBfloat16) return {};
+  return Error{.code = Code::invalid,
+               .message = "is of type " + std::string(dtype) + "; F32, F16 and BF16 can be read",
+               .subject = "tensor " + name};
+}
+
 }  // namespace
 
 std::size_t TensorParts::bytes() const {
   std::size_t sum = 0;
-  for (const auto& part : parts) sum += part.size();
+  for (const auto& part : parts) sum += bytes_in(part);
   return sum;
 }
 
@@ -181,57 +189,43 @@ std::string safetensors_head(const TensorHead& tensor, const SafetensorsMetadata
 
 Result<FileDigest> write_safetensors(const fs::path& path, std::span<const TensorBytes> tensors,
                                      const SafetensorsMetadata& metadata) {
-  std::vector<std::span<const std::byte>> parts;
-  for (const auto& tensor : tensors) parts.push_back(tensor.bytes);
+  std::vector<BytePart> parts;
+  for (const auto& tensor : tensors) parts.emplace_back(tensor.bytes);
   return write_parts(path, safetensors_head(tensors, metadata), parts);
 }
 
 Result<FileDigest> write_safetensors_of_parts(const fs::path& path,
                                               std::span<const TensorParts> tensors,
                                               const SafetensorsMetadata& metadata) {
-  std::vector<std::span<const std::byte>> parts;
+  std::vector<BytePart> parts;
   for (const auto& tensor : tensors)
     parts.insert(parts.end(), tensor.parts.begin(), tensor.parts.end());
   return write_parts(path, head_of(tensors, metadata), parts);
 }
 
-SafetensorsFile::SafetensorsFile(SafetensorsFile&& other) noexcept
-    : map_(std::exchange(other.map_, {})),
-      tensors_(std::move(other.tensors_)),
-      metadata_(std::move(other.metadata_)) {}
-
-SafetensorsFile::~SafetensorsFile() {
-  if (!map_.empty()) ::munmap(const_cast<std::byte*>(map_.data()), map_.size());
-}
-
 Result<SafetensorsFile> SafetensorsFile::open(const fs::path& path) {
   const std::string subject = path.filename().string();
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return malformed(subject, std::strerror(errno));
-  struct stat status {};
-  void* memory = MAP_FAILED;
-  if (::fstat(descriptor, &status) == 0 && status.st_size > 0) {
-    memory = ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_PRIVATE,
-                    descriptor, 0);
-  }
-  ::close(descriptor);
-  if (memory == MAP_FAILED) return malformed(subject, "it is empty or can't be mapped");
-  SafetensorsFile file(
-      {static_cast<const std::byte*>(memory), static_cast<std::size_t>(status.st_size)});
+  auto data = DataFile::open(path);
+  if (!data) return malformed(subject, data.error().message);
+  SafetensorsFile file(std::move(*data));
   if (const auto read = file.read_header(subject); !read) return read.error();
   return file;
 }
 
 Result<void> SafetensorsFile::read_header(const std::string& subject) {
   std::uint64_t length = 0;
-  if (map_.size() < kLengthBytes) return malformed(subject, "shorter than its header length");
-  std::memcpy(&length, map_.data(), kLengthBytes);
-  if (length > kHeaderBytesMax || length > map_.size() - kLengthBytes) {
+  if (data_.bytes() < kLengthBytes) return malformed(subject, "shorter than its header length");
+  if (const auto read = data_.read(0, std::as_writable_bytes(std::span(&length, 1))); !read)
+    return malformed(subject, read.error().message);
+  const auto room = static_cast<std::uint64_t>(data_.bytes() - kLengthBytes);
+  if (length > kHeaderBytesMax || length > room) {
     return malformed(subject, "its header of " + std::to_string(length) + " bytes does not fit");
   }
-  const auto* const text = reinterpret_cast<const char*>(map_.data()) + kLengthBytes;
-  const auto data = map_.subspan(kLengthBytes + length);
-  const json header = json::parse(text, text + length, nullptr, false);
+  const auto text = data_.read(kLengthBytes, static_cast<std::int64_t>(length));
+  if (!text) return malformed(subject, text.error().message);
+  const auto data_begin = kLengthBytes + static_cast<std::int64_t>(length);
+  const auto data_bytes = static_cast<std::size_t>(data_.bytes() - data_begin);
+  const json header = json::parse(*text, nullptr, false);
   if (!header.is_object()) return malformed(subject, "its header is not a JSON object");
   std::string place;  // in the header
   try {
@@ -241,46 +235,55 @@ Result<void> SafetensorsFile::read_header(const std::string& subject) {
         metadata_ = entry.get<SafetensorsMetadata>();
         continue;
       }
-      TensorBytes tensor{.name = name,
-                         .shape = shape_of(entry),
-                         .bytes = {},
-                         .dtype = entry.at("dtype").get<std::string>()};
+      FileTensor tensor{
+          {.name = name, .shape = shape_of(entry), .dtype = entry.at("dtype").get<std::string>()}};
       const auto [begin, end] = offsets_of(entry);
       if (begin > end || byte_count(tensor.dtype, tensor.shape) != end - begin)
         return malformed(subject, "tensor " + name + " is not " + tensor.dtype + " of its shape");
-      if (end > data.size())
-        return malformed(subject, "tensor " + name + " ends " + std::to_string(end - data.size()) +
+      if (end > data_bytes)
+        return malformed(subject, "tensor " + name + " ends " + std::to_string(end - data_bytes) +
                                       " bytes behind the end of the file (cut short?)");
-      tensor.bytes = data.subspan(begin, end - begin);
+      tensor.begin = data_begin + static_cast<std::int64_t>(begin);
+      tensor.bytes = static_cast<std::int64_t>(end - begin);
       tensors_.push_back(std::move(tensor));
     }
   } catch (const json::exception& failure) {
     return malformed(subject, place + ": " + json_words(failure));
   }
-  if (!fills(tensors_, data)) return malformed(subject, "its tensors do not fill it");
+  if (!fills(tensors_, data_begin, data_.bytes()))
+    return malformed(subject, "its tensors do not fill it");
   return {};
 }
 
-const TensorBytes* SafetensorsFile::find(const std::string& name) const {
-  const auto found = std::ranges::find(tensors_, name, &TensorBytes::name);
+const FileTensor* SafetensorsFile::find(const std::string& name) const {
+  const auto found = std::ranges::find(tensors_, name, &FileTensor::name);
   return found == tensors_.end() ? nullptr : &*found;
 }
 
+Result<void> SafetensorsFile::read_floats(const FileTensor& tensor, std::span<float> floats,
+                                          std::int64_t begin) const {
+  if (const auto checked = check_floats(tensor.name, tensor.dtype); !checked) return checked;
+  const auto width = static_cast<std::int64_t>(element_bytes(tensor.dtype));
+  const auto count = static_cast<std::int64_t>(floats.size());
+  TJ_CHECK(begin >= 0 && (begin + count) * width <= tensor.bytes, tensor.name);
+  if (tensor.dtype == kFloat32)
+    return data_.read(tensor.begin + begin * width, std::as_writable_bytes(floats));
+  const FileRange range{
+      .file = &data_, .begin = tensor.begin + begin * width, .bytes = count * width};
+  return each_piece(range, [&](std::span<const std::byte> piece) -> Result<void> {
+    const auto elements = piece.size() / static_cast<std::size_t>(width);
+    to_floats(piece, tensor.dtype, floats.first(elements));
+    floats = floats.subspan(elements);
+    return {};
+  });
+}
+
 Result<void> read_floats(const TensorBytes& tensor, std::span<float> floats, std::int64_t begin) {
-  const bool is_whole = tensor.dtype == kFloat32;
-  const bool is_half = tensor.dtype == "F16" || tensor.dtype == "BF16";
-  if (!is_whole && !is_half) {
-    return Error{.code = Code::invalid,
-                 .message = "is of type " + tensor.dtype + "; F32, F16 and BF16 can be read",
-                 .subject = "tensor " + tensor.name};
-  }
-  const std::size_t width = is_whole ? 4 : 2;
+  if (const auto checked = check_floats(tensor.name, tensor.dtype); !checked) return checked;
+  const std::size_t width = element_bytes(tensor.dtype);
   const std::size_t offset = static_cast<std::size_t>(begin) * width;
   TJ_CHECK(offset + floats.size() * width <= tensor.bytes.size(), tensor.name);
-  const auto bytes = tensor.bytes.subspan(offset, floats.size() * width);
-  if (is_whole && !floats.empty()) std::memcpy(floats.data(), bytes.data(), bytes.size());
-  if (tensor.dtype == "F16") convert(bytes, floats, from_half);
-  if (tensor.dtype == "BF16") convert(bytes, floats, from_bfloat);
+  to_floats(tensor.bytes.subspan(offset, floats.size() * width), tensor.dtype, floats);
   return {};
 }
 

@@ -9,9 +9,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "contract/result.h"
+#include "trainer/process/data_file.h"
 #include "trainer/process/durable_file.h"
 
 namespace tj::trainer {
@@ -19,6 +21,7 @@ namespace tj::trainer {
 inline constexpr const char* kFloat32 = "F32";
 inline constexpr const char* kUint8 = "U8";
 inline constexpr const char* kFloat16 = "F16";
+inline constexpr const char* kBfloat16 = "BF16";
 
 struct TensorBytes {
   std::string name;
@@ -49,29 +52,34 @@ Result<FileDigest> write_safetensors(const std::filesystem::path& path,
                                      std::span<const TensorBytes> tensors,
                                      const SafetensorsMetadata& metadata);
 
-/// A mapped file and its tensors; they live as long as it does.
+/// A tensor that lies in a file: row-major, little-endian.
+struct FileTensor : TensorHead {
+  std::int64_t begin = 0;  // in the file
+  std::int64_t bytes = 0;
+};
+
+/// A file and where its tensors lie. Not mapped: a file that is cut while it is read, or a disk
+/// that fails, is an error and not a signal.
 class SafetensorsFile {
  public:
   /// Fails with Code::invalid when the file is not well formed. Any type of the format is fine
   /// here; read_floats() says which can be used.
   static Result<SafetensorsFile> open(const std::filesystem::path& path);
-  std::span<const TensorBytes> tensors() const { return tensors_; }
-  const TensorBytes* find(const std::string& name) const;
-  /// Where the bytes of one of its tensors begin in the file.
-  std::size_t offset_of(const TensorBytes& tensor) const {
-    return static_cast<std::size_t>(tensor.bytes.data() - map_.data());
-  }
+  std::span<const FileTensor> tensors() const { return tensors_; }
+  const FileTensor* find(const std::string& name) const;
   const SafetensorsMetadata& metadata() const { return metadata_; }
 
-  SafetensorsFile(SafetensorsFile&& other) noexcept;
-  SafetensorsFile& operator=(SafetensorsFile&&) = delete;
-  ~SafetensorsFile();
+  /// What the tensors lie in. Any thread may read.
+  const DataFile& data() const { return data_; }
+  /// As read_floats() below, from the file. Fails as DataFile::read(), too.
+  Result<void> read_floats(const FileTensor& tensor, std::span<float> floats,
+                           std::int64_t begin = 0) const;
 
  private:
-  explicit SafetensorsFile(std::span<const std::byte> map) : map_(map) {}
+  explicit SafetensorsFile(DataFile data) : data_(std::move(data)) {}
   Result<void> read_header(const std::string& subject);
-  std::span<const std::byte> map_;
-  std::vector<TensorBytes> tensors_;
+  DataFile data_;
+  std::vector<FileTensor> tensors_;
   SafetensorsMetadata metadata_;
 };
 

@@ -7,13 +7,14 @@
 
 #include "contract/result.h"
 #include "trainer/checkpoint/safetensors.h"
+#include "trainer/process/byte_part.h"
 
 namespace tj::trainer {
 
 struct TensorParts {
   std::string name;
   std::vector<std::int64_t> shape;
-  std::vector<std::span<const std::byte>> parts;  // one behind the other
+  std::vector<BytePart> parts;  // one behind the other
   std::string dtype = kFloat32;
   std::size_t bytes() const;
 };

@@ -355,9 +355,12 @@ Result<void> read_bytes(const NamedTensor& named, const std::filesystem::path& f
         .code = Code::invalid,
         .message = "has no bytes " + shape_text(named.shape) + " of the name " + named.name,
         .subject = file.filename().string()};
+  const auto bytes = torch::empty(named.shape, at::kByte);
+  const auto read = opened->data().read(
+      stored->begin, {bytes.data_ptr<std::uint8_t>(), static_cast<std::size_t>(stored->bytes)});
+  if (!read) return read;
   auto place = named.tensor;
-  place.copy_(
-      torch::from_blob(const_cast<std::byte*>(stored->bytes.data()), named.shape, at::kByte));
+  place.copy_(bytes);
   return {};
 }
 

@@ -82,13 +82,17 @@ std::string central_header(const ZipPlace& place) {
   return record.text(place.name).text(extra).take();
 }
 
-ZipPlace place_of(const ZipEntry& entry, std::uint64_t header_at) {
+Result<ZipPlace> place_of(const ZipEntry& entry, std::uint64_t header_at) {
   ZipPlace place{.name = entry.name, .crc32 = 0, .bytes = 0, .header_at = header_at};
   uLong sum = ::crc32_z(0, nullptr, 0);
+  const auto add = [&](std::span<const std::byte> piece) -> Result<void> {
+    if (piece.empty()) return {};  // zlib takes nullptr for the wish to begin anew
+    sum = ::crc32_z(sum, reinterpret_cast<const Bytef*>(piece.data()), piece.size());
+    place.bytes += piece.size();
+    return {};
+  };
   for (const auto& part : entry.parts) {
-    if (part.empty()) continue;  // zlib takes nullptr for the wish to begin anew
-    sum = ::crc32_z(sum, reinterpret_cast<const Bytef*>(part.data()), part.size());
-    place.bytes += part.size();
+    if (const auto added = each_piece(part, add); !added) return added.error();
   }
   place.crc32 = static_cast<std::uint32_t>(sum);
   return place;
@@ -135,14 +139,18 @@ Result<FileDigest> write_zip(const std::filesystem::path& path, std::span<const 
   if (!file) return file.error();
   std::uint64_t written = 0;
   Result<void> state;
-  const auto write = [&](std::span<const std::byte> bytes) {
-    if (state) state = file->write(bytes);
-    written += bytes.size();
+  const auto write = [&](const BytePart& part) {
+    if (state)
+      state =
+          each_piece(part, [&](std::span<const std::byte> piece) { return file->write(piece); });
+    written += bytes_in(part);
   };
   std::vector<ZipPlace> places;
   for (const auto& entry : entries) {
-    places.push_back(place_of(entry, written));
-    const auto header = zip_local_header(places.back());
+    const auto place = place_of(entry, written);
+    if (!place) return place.error();
+    places.push_back(*place);
+    const auto header = zip_local_header(*place);
     write(std::as_bytes(std::span(header)));
     for (const auto& part : entry.parts) write(part);
     if (!state) return state.error();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "contract/result.h"
+#include "trainer/process/byte_part.h"
 #include "trainer/process/durable_file.h"
 
 namespace tj::trainer {
@@ -19,10 +20,10 @@ inline constexpr std::uint64_t kZipAlignment = 64;
 /// What becomes a file of the archive; the bytes stay the caller's.
 struct ZipEntry {
   std::string name;
-  std::vector<std::span<const std::byte>> parts;  // one behind the other
+  std::vector<BytePart> parts;  // one behind the other
 };
 
-/// Reads all bytes twice: an entry's check sum stands before them.
+/// Reads all bytes twice: an entry's check sum stands before them. Fails as each_piece(), too.
 Result<FileDigest> write_zip(const std::filesystem::path& path, std::span<const ZipEntry> entries);
 
 /// An entry as the archive knows it.

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "contract/result.h"
-#include "trainer/data/data_file.h"
+#include "trainer/process/data_file.h"
 
 namespace tj::trainer {
 

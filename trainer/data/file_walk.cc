@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "trainer/data/data_file.h"
+#include "trainer/process/data_file.h"
 
 namespace tj::trainer {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "contract/result.h"
-#include "trainer/data/data_file.h"
 #include "trainer/data/documents.h"
+#include "trainer/process/data_file.h"
 
 namespace tj::trainer {
 

@@ -1,9 +1,9 @@
 #include "trainer/data/slice_documents.h"
 
-#include "trainer/data/data_file.h"
 #include "trainer/data/parquet/parquet_plugin.h"
 #include "trainer/data/parquet/parquet_text.h"
 #include "trainer/data/plain_pieces.h"
+#include "trainer/process/data_file.h"
 
 namespace tj::trainer {
 

@@ -2,8 +2,8 @@
 #pragma once
 #include <vector>
 
-#include "trainer/data/data_file.h"
 #include "trainer/data/token_header.h"
+#include "trainer/process/data_file.h"
 
 namespace tj::trainer {
 

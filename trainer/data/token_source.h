@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "contract/result.h"
-#include "trainer/data/data_file.h"
 #include "trainer/data/token_layout.h"
+#include "trainer/process/data_file.h"
 
 namespace tj::trainer {
 

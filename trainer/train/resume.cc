@@ -28,6 +28,14 @@ Failure not_usable(const std::string& message) {
           .message = "--resume: " + message};
 }
 
+/// `error` is of a file of the checkpoint.
+Failure not_usable(const std::filesystem::path& folder, const Error& error) {
+  const bool names_folder = error.subject.starts_with(folder.string());
+  auto failure = not_usable((names_folder ? "" : folder.string() + ": ") + describe(error));
+  failure.exit_code = exit_code_of_file(error);
+  return failure;
+}
+
 /// With the choices that there were none of when the manifest was written.
 ModelShape completed(ModelShape saved, const ModelShape& asked) {
   for (auto i = saved.size(); i < asked.size() && !asked[i].names.empty(); ++i)
@@ -193,7 +201,7 @@ std::optional<Failure> load_memory(const ResumeInputs& inputs, const std::filesy
     const auto filled =
         fill_bytes(inputs.communicator, named, folder / group_file_name(kMemoryStem, 0, 1));
     inputs.clock.moved();
-    if (!filled) mine = not_usable(folder.string() + ": " + describe(filled.error()));
+    if (!filled) mine = not_usable(folder, filled.error());
   }
   return agree(inputs.communicator, mine);
 }
@@ -217,9 +225,8 @@ std::optional<Failure> load_checkpoint(const ResumeInputs& inputs, const std::st
       reader =
           catalog ? Result(reader_of(std::move(*catalog))) : Result<TensorReader>(catalog.error());
     }
-    return fill_group(inputs, tensors, reader, readers, [&](const Error& error) {
-      return not_usable(folder.string() + ": " + describe(error));
-    });
+    return fill_group(inputs, tensors, reader, readers,
+                      [&](const Error& error) { return not_usable(folder, error); });
   };
   for (const auto& [stem, tensors] : groups) {
     if (tensors->empty() || (of_sync.contains(stem) && !read.contains(stem))) continue;

@@ -69,16 +69,22 @@ inline Error of_flag(const std::string& flag, const std::string& path, Error err
   return error;
 }
 
+/// Of a file that can't be used: a disk that fails, or a file that is cut while it is read
+/// (Code::internal, see DataFile), may be read in another attempt.
+inline int exit_code_of_file(const Error& error) {
+  return error.code == Code::internal ? exit_code::kInputOutput : exit_code::kBadData;
+}
+
 /// Weights that a run was to begin with can't be used.
 inline Failure bad_init(const std::string& path, const Error& error) {
-  return {.exit_code = exit_code::kBadData,
+  return {.exit_code = exit_code_of_file(error),
           .reason = "InitFromNotUsable",
           .message = describe(of_flag("--init-from", path, error))};
 }
 
 /// Data that can't be trained on was found before training began.
 inline Failure bad_data(const Error& error) {
-  return {.exit_code = exit_code::kBadData, .reason = "BadData", .message = describe(error)};
+  return {.exit_code = exit_code_of_file(error), .reason = "BadData", .message = describe(error)};
 }
 
 /// Data could not be opened: a flag is to blame (but not one of those that name data), the data, or

@@ -15,6 +15,7 @@ from support.ports import free_port  # noqa: E402
 from support.processes import ProcessTest, environment_of_a_program  # noqa: E402
 
 ENGINE = os.environ.get("TJ_ENGINE", "")
+BAD_DISK = os.environ.get("TJ_BAD_DISK", "")  # bad_disk.cc
 
 # A few words in a fixed order: quick to learn, as compressible as it gets without being constant.
 TEXT = "the quick brown fox jumps over the lazy dog and runs away. " * 400

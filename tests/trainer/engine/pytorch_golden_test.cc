@@ -85,8 +85,10 @@ class PyTorchGolden : public testing::Test {
       const auto* const theirs = file_->find(key);
       ASSERT_NE(theirs, nullptr) << key;
       ASSERT_EQ(theirs->shape, ours[tensor].sizes().vec()) << key;
-      const auto wanted = torch::from_blob(const_cast<std::byte*>(theirs->bytes.data()),
-                                           theirs->shape, torch::kFloat32);
+      const auto wanted = torch::empty(theirs->shape, torch::kFloat32);
+      const auto read = file_->read_floats(
+          *theirs, {wanted.data_ptr<float>(), static_cast<std::size_t>(wanted.numel())});
+      ASSERT_TRUE(read) << describe(read.error());
       EXPECT_TRUE(torch::allclose(ours[tensor], wanted, kRelative, kAbsolute))
           << key << ": differs by " << (ours[tensor].detach() - wanted).abs().max().item<double>();
     }

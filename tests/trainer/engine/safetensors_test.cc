@@ -1,7 +1,9 @@
 #include "trainer/checkpoint/safetensors.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 
@@ -58,7 +60,7 @@ TEST(Safetensors, says_where_a_tensor_lies_in_the_file) {
   const auto* const scalar = file->find("scalar");
   ASSERT_NE(scalar, nullptr);
   float number = 0;
-  std::memcpy(&number, text_of(path).data() + file->offset_of(*scalar), sizeof number);
+  std::memcpy(&number, text_of(path).data() + scalar->begin, sizeof number);
   EXPECT_EQ(number, kNumbers[6]);
 }
 
@@ -70,7 +72,9 @@ TEST(Safetensors, reads_back_what_it_wrote) {
   const auto* matrix = file->find("matrix");
   ASSERT_NE(matrix, nullptr);
   EXPECT_EQ(matrix->shape, (std::vector<std::int64_t>{2, 3}));
-  EXPECT_EQ(std::memcmp(matrix->bytes.data(), kNumbers.data(), 24), 0);
+  std::vector<float> numbers(4);
+  ASSERT_TRUE(file->read_floats(*matrix, numbers, 2));
+  EXPECT_EQ(numbers, (std::vector<float>{3, 4, 5, 6}));
   EXPECT_EQ(file->find("none"), nullptr);
 }
 
@@ -89,6 +93,32 @@ TEST(Safetensors, a_file_cut_anywhere_is_refused) {
     fs::resize_file(path, size);
     EXPECT_FALSE(SafetensorsFile::open(path)) << size;
   }
+}
+
+TEST(Safetensors, a_file_that_is_cut_while_it_is_read_is_an_error) {
+  const TemporaryFolder folder;
+  const auto path = write_example(folder);
+  const auto file = SafetensorsFile::open(path);
+  ASSERT_TRUE(file) << describe(file.error());
+  fs::resize_file(path, fs::file_size(path) - 8);
+  const auto* matrix = file->find("matrix");
+  std::vector<float> numbers(6);
+  const auto read = file->read_floats(*matrix, numbers);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(describe(read.error()), path.string() + ": can't be read at byte " +
+                                        std::to_string(fs::file_size(path)) +
+                                        ": the file has been cut since it was opened");
+}
+
+TEST(Safetensors, a_pipe_is_refused_and_not_waited_for) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "x.safetensors";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const auto file = SafetensorsFile::open(path);
+  ASSERT_FALSE(file);
+  EXPECT_EQ(describe(file.error()),
+            "x.safetensors: is not a usable safetensors file: is a pipe or a device; it must be a "
+            "file, which is read at any place");
 }
 
 TEST(Safetensors, a_file_that_ends_early_is_called_cut_short) {
@@ -150,6 +180,21 @@ TEST(Safetensors, half_precision_becomes_float32_exactly) {
   floats.resize(brains.size());
   ASSERT_TRUE(read_floats({"b", {3}, std::as_bytes(std::span(brains)), "BF16"}, floats));
   EXPECT_EQ(floats, (std::vector<float>{1, -2, 0x1p-133F}));
+}
+
+TEST(Safetensors, half_precision_is_read_from_a_file_in_pieces) {
+  const TemporaryFolder folder;
+  std::vector<std::uint16_t> brains(700'000);  // more than a piece
+  for (std::size_t i = 0; i < brains.size(); ++i)
+    brains[i] = static_cast<std::uint16_t>(i % 0x7f80);
+  const TensorBytes tensors[] = {{"b", {700'000}, std::as_bytes(std::span(brains)), "BF16"}};
+  ASSERT_TRUE(write_safetensors(folder.path() / "b", tensors, {}));
+  const auto file = SafetensorsFile::open(folder.path() / "b");
+  ASSERT_TRUE(file) << describe(file.error());
+  std::vector<float> all(brains.size()), read(600'001);
+  ASSERT_TRUE(read_floats(tensors[0], all));
+  ASSERT_TRUE(file->read_floats(*file->find("b"), read, 77'777));
+  EXPECT_TRUE(std::ranges::equal(read, std::span(all).subspan(77'777, read.size())));
 }
 
 TEST(Safetensors, other_types_are_refused_by_name) {

@@ -2,13 +2,10 @@
 
 `tests/trainer/repeat` runs them beside processes that are busy, and the stages of `make test` beside each other."""
 
-import os
-
-from engine import EngineTest
+from engine import BAD_DISK, EngineTest
 
 SMALL = ("--layers", 2, "--width", 32, "--heads", 2, "--seq-len", 32, "--batch-size", 12)
 LARGER = ("--layers", 2, "--width", 256, "--heads", 2, "--seq-len", 32, "--batch-size", 4)  # 20 MB with moments
-SLOW_DISK = os.environ.get("TJ_SLOW_DISK", "")
 
 
 class Limits(EngineTest):
@@ -18,7 +15,7 @@ class Limits(EngineTest):
         for rank in range(world_size):
             environment = {"NODE_NAME": f"node-{rank}"}
             if rank in (slow or {}):
-                environment |= {"LD_PRELOAD": SLOW_DISK} | slow[rank]
+                environment |= {"LD_PRELOAD": BAD_DISK} | slow[rank]
             ranks.append(self.start(*flags, rank=rank, world_size=world_size, environment=environment))
         return ranks
 
@@ -50,7 +47,7 @@ class Limits(EngineTest):
         """Two files of six seconds each."""
         out, _ = self.train(
             *SMALL, "--steps", 2, "--limit", "save=9",
-            environment={"LD_PRELOAD": SLOW_DISK, "SLOW_FSYNC": "*.safetensors=6"},
+            environment={"LD_PRELOAD": BAD_DISK, "SLOW_FSYNC": "*.safetensors=6"},
         )
         self.assertIn("finished 2 steps", out)
 

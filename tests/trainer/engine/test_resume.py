@@ -4,7 +4,7 @@ import json
 import re
 import signal
 
-from engine import EngineTest, free_port, read_safetensors
+from engine import BAD_DISK, EngineTest, free_port, read_safetensors
 
 SMALL = ("--layers", 2, "--width", 32, "--heads", 2, "--seq-len", 32, "--batch-size", 8)
 
@@ -150,6 +150,22 @@ class Resume(EngineTest):
             self.cause(err),
         )
         self.assertEqual(self.words()["reason"], "NoUsableCheckpoint")
+
+    def test_a_disk_that_fails_while_weights_are_read_is_worth_another_attempt(self):
+        """What is verified and can then not be read any more is no damage that the next attempt would meet, too."""
+        self.train(*SMALL, "--steps", 2)
+        weights = self.out / "step-000002/model.safetensors"
+        bad = {"LD_PRELOAD": BAD_DISK, "BAD_SECTOR": str(weights)}
+        why = rf"{weights}: can't be read at byte \d+: Input/output error"
+        for flags, reason, named in (
+            (("--resume",), "NoUsableCheckpoint", "--resume: "),
+            (("--init-from", weights.parent, "--out", self.folder / "other"), "InitFromNotUsable", "--init-from "),
+        ):
+            with self.subTest(reason):
+                ranks = [self.start(*SMALL, "--steps", 3, *flags, rank=rank, world_size=2, environment=bad if rank == 0 else None) for rank in range(2)]
+                for rank in ranks:
+                    self.assertRegex(self.cause(self.finish(rank, 74)[1]), f"{named}{why}$")
+                self.assertEqual(self.words()["reason"], reason)
 
     def test_two_workers_hear_that_none_is_usable(self):
         self.train(*SMALL, "--steps", 2)

@@ -152,7 +152,7 @@ TEST(LatentsFile, of_somebody_else_it_says_neither_model_nor_video) {
   EXPECT_FALSE(reader->head().video);
 }
 
-TEST(LatentsFile, one_that_is_cut_while_it_is_read_ends_early) {
+TEST(LatentsFile, one_that_is_cut_while_it_is_read_is_an_error) {
   const TemporaryFolder folder;
   const auto path = write(folder, "{" + entry("[1,1,1,2]", 8) + "}", 8);
   auto reader = LatentsReader::open(path);
@@ -161,7 +161,8 @@ TEST(LatentsFile, one_that_is_cut_while_it_is_read_ends_early) {
   float latent[2] = {};
   const auto read = reader->read(std::as_writable_bytes(std::span(latent)));
   ASSERT_FALSE(read);
-  EXPECT_TRUE(read.error().message.starts_with("ends early, at byte "));
+  EXPECT_EQ(read.error().subject, path.string());
+  EXPECT_TRUE(read.error().message.starts_with("can't be read at byte "));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "contract/result.h"
-#include "trainer/data/data_file.h"
+#include "trainer/process/data_file.h"
 
 namespace tj::trainer {
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "trainer/data/data_file.h"
 #include "trainer/data/lerobot/json_place.h"
+#include "trainer/process/data_file.h"
 #include "trainer/process/durable_file.h"
 
 namespace tj::trainer {

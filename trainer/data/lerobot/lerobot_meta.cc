@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "contract/utf8.h"
-#include "trainer/data/data_file.h"
 #include "trainer/data/file_walk.h"
 #include "trainer/data/lerobot/json_place.h"
 #include "trainer/data/parquet/parquet_numbers.h"
 #include "trainer/data/parquet/parquet_text.h"
+#include "trainer/process/data_file.h"
 
 namespace tj::trainer {
 namespace {

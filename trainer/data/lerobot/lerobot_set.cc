@@ -5,10 +5,10 @@
 #include <cmath>
 #include <cstring>
 
-#include "trainer/data/data_file.h"
 #include "trainer/data/parquet/parquet_numbers.h"
 #include "trainer/data/parquet/parquet_plugin.h"
 #include "trainer/process/crew.h"
+#include "trainer/process/data_file.h"
 #include "trainer/process/durable_file.h"
 #include "trainer/values/settings.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "trainer/data/data_file.h"
+#include "trainer/process/data_file.h"
 #include "trainer/process/plugin.h"
 #include "trainer/process/program_folder.h"
 

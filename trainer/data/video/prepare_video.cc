@@ -13,9 +13,9 @@
 #include <mutex>
 
 #include "contract/utf8.h"
-#include "trainer/data/data_file.h"
 #include "trainer/data/video/video_files.h"
 #include "trainer/process/crew.h"
+#include "trainer/process/data_file.h"
 #include "trainer/process/durable_file.h"
 #include "trainer/process/unique_fd.h"
 #include "trainer/values/settings.h"

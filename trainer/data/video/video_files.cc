@@ -6,10 +6,10 @@
 #include <map>
 #include <string_view>
 
-#include "trainer/data/data_file.h"
 #include "trainer/data/file_walk.h"
 #include "trainer/data/video/ppm_picture.h"
 #include "trainer/data/video/video_plugin.h"
+#include "trainer/process/data_file.h"
 
 namespace tj::trainer {
 namespace {

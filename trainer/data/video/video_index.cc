@@ -11,7 +11,7 @@
 #include <stdexcept>
 
 #include "contract/utf8.h"
-#include "trainer/data/data_file.h"
+#include "trainer/process/data_file.h"
 #include "trainer/values/json_integer.h"
 
 namespace tj::trainer {

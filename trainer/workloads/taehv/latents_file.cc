@@ -1,12 +1,7 @@
 #include "trainer/workloads/taehv/latents_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <utility>
 
 #include "trainer/checkpoint/catalog.h"
@@ -95,8 +90,8 @@ Result<std::optional<VideoShape>> video_of(const fs::path& file,
 }
 
 /// The head of a file that is well formed, and where its latents begin.
-Result<std::pair<LatentsHead, std::size_t>> head_of(const fs::path& path,
-                                                    const SafetensorsFile& file) {
+Result<std::pair<LatentsHead, std::int64_t>> head_of(const fs::path& path,
+                                                     const SafetensorsFile& file) {
   const auto* const tensor = file.find(kLatentsTensor);
   if (tensor == nullptr) return wrong(path, "has no tensor \"latents\"");
   const bool has_extents =
@@ -105,7 +100,7 @@ Result<std::pair<LatentsHead, std::size_t>> head_of(const fs::path& path,
     return wrong(path, "has latents of the shape " + shape_text(tensor->shape) +
                            "; it must be [number, channels, height, width]");
   const bool is_readable =
-      tensor->dtype == kFloat32 || tensor->dtype == kFloat16 || tensor->dtype == "BF16";
+      tensor->dtype == kFloat32 || tensor->dtype == kFloat16 || tensor->dtype == kBfloat16;
   if (!is_readable)
     return wrong(path, "has latents of type " + tensor->dtype + "; F32, F16 and BF16 can be read");
   auto video = video_of(path, file.metadata());
@@ -113,7 +108,7 @@ Result<std::pair<LatentsHead, std::size_t>> head_of(const fs::path& path,
   LatentsHead head{.tensor = {.name = tensor->name, .shape = tensor->shape, .dtype = tensor->dtype},
                    .model = text_of(file.metadata(), kModelKey),
                    .video = *video};
-  return std::pair(std::move(head), file.offset_of(*tensor));
+  return std::pair(std::move(head), tensor->begin);
 }
 
 }  // namespace
@@ -157,31 +152,17 @@ Result<void> LatentsWriter::finish() {
   return draft_.commit();
 }
 
-LatentsReader::LatentsReader(fs::path path, UniqueFd fd, LatentsHead head, std::size_t offset)
-    : path_(std::move(path)), fd_(std::move(fd)), head_(std::move(head)), offset_(offset) {}
-
 Result<LatentsReader> LatentsReader::open(const fs::path& path) {
   auto file = SafetensorsFile::open(path);
   if (!file) return named(path, file.error());
   auto head = head_of(path, *file);
   if (!head) return head.error();
-  // Not by its map, whose pages would count as this process's memory: read() says it, too, where
-  // the file has been cut since.
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.open()) return wrong(path, std::string("can't be opened: ") + std::strerror(errno));
-  return LatentsReader(path, std::move(fd), std::move(head->first), head->second);
+  return LatentsReader(std::move(*file), std::move(head->first), head->second);
 }
 
 Result<void> LatentsReader::read(std::span<std::byte> latent) {
-  while (!latent.empty()) {
-    const auto count =
-        ::pread(fd_.value(), latent.data(), latent.size(), static_cast<off_t>(offset_));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return wrong(path_, std::string("can't be read: ") + std::strerror(errno));
-    if (count == 0) return wrong(path_, "ends early, at byte " + std::to_string(offset_));
-    offset_ += static_cast<std::size_t>(count);
-    latent = latent.subspan(static_cast<std::size_t>(count));
-  }
+  if (const auto read = file_.data().read(next_, latent); !read) return read;
+  next_ += static_cast<std::int64_t>(latent.size());
   return {};
 }
 

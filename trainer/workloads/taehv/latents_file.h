@@ -7,13 +7,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "contract/result.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/data/video/video.h"
 #include "trainer/process/durable_file.h"
 #include "trainer/process/output_draft.h"
-#include "trainer/process/unique_fd.h"
 
 namespace tj::trainer {
 
@@ -54,15 +54,15 @@ class LatentsReader {
   /// merely says.
   static Result<LatentsReader> open(const std::filesystem::path& file);
   const LatentsHead& head() const { return head_; }
-  /// The next latent, as it lies in the file.
+  /// The next latent, as it lies in the file. Fails as DataFile::read().
   Result<void> read(std::span<std::byte> latent);
 
  private:
-  LatentsReader(std::filesystem::path path, UniqueFd fd, LatentsHead head, std::size_t offset);
-  std::filesystem::path path_;
-  UniqueFd fd_;
+  LatentsReader(SafetensorsFile file, LatentsHead head, std::int64_t begin)
+      : file_(std::move(file)), head_(std::move(head)), next_(begin) {}
+  SafetensorsFile file_;
   LatentsHead head_;
-  std::size_t offset_;  // of the next one in the file
+  std::int64_t next_;  // where the next one begins in the file
 };
 
 }  // namespace tj::trainer

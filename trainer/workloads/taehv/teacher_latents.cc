@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "trainer/checkpoint/catalog.h"
-#include "trainer/checkpoint/safetensors.h"
 
 namespace tj::trainer {
 namespace {
@@ -41,7 +40,7 @@ std::string wanted_text(const VideoShape& video, const LatentGrid& grid) {
 }
 
 /// What is said of the tensor, once it is this one.
-Result<void> check(const fs::path& file, const TensorBytes& tensor, const VideoShape& video,
+Result<void> check(const fs::path& file, const FileTensor& tensor, const VideoShape& video,
                    const LatentGrid& grid) {
   if (std::ranges::find(kTypes, tensor.dtype) == kTypes.end())
     return wrong(file,
@@ -58,40 +57,32 @@ Result<TeacherLatents> TeacherLatents::open(const fs::path& file, const VideoSha
   std::error_code unreadable;
   if (!fs::exists(file, unreadable))
     return wrong(file, "is not there; it would be the teacher's latents", Code::not_found);
-  const auto header = SafetensorsFile::open(file);
-  if (!header) return wrong(file, header.error().message);
-  const auto* const tensor = header->find(kName);
+  auto opened = SafetensorsFile::open(file);
+  if (!opened) return wrong(file, opened.error().message);
+  const auto* const tensor = opened->find(kName);
   if (tensor == nullptr) return wrong(file, "has no tensor latents");
   if (const auto checked = check(file, *tensor, video, grid); !checked) return checked.error();
-  auto data = DataFile::open(file);
-  if (!data) return data.error();
-  return TeacherLatents(std::move(*data), static_cast<std::int64_t>(header->offset_of(*tensor)),
-                        tensor->shape, tensor->dtype);
+  auto latents = *tensor;
+  return TeacherLatents(std::move(*opened), std::move(latents));
 }
 
 /// Whole rows are read, of each latent and channel at once: a piece of a row is mostly not worth a
 /// read of its own.
 Result<void> TeacherLatents::read(const LatentPiece& piece, std::span<float> place) const {
-  const auto channels = shape_[1], height = shape_[2], width = shape_[3];
+  const auto& shape = latents_.shape;
+  const auto channels = shape[1], height = shape[2], width = shape[3];
   TJ_CHECK(
       static_cast<std::int64_t>(place.size()) == piece.count * channels * piece.side * piece.side,
       "room for the piece");
-  TJ_CHECK(piece.first + piece.count <= shape_[0] && piece.top + piece.side <= height &&
+  TJ_CHECK(piece.first + piece.count <= shape[0] && piece.top + piece.side <= height &&
                piece.left + piece.side <= width,
            "the piece lies in the video");
-  const auto bytes_of_one = static_cast<std::int64_t>(element_bytes(dtype_));
-  std::vector<std::byte> raw(static_cast<std::size_t>(piece.side * width * bytes_of_one));
   std::vector<float> rows(static_cast<std::size_t>(piece.side * width));
-  const TensorBytes stored{
-      .name = kName, .shape = {piece.side, width}, .bytes = raw, .dtype = dtype_};
   float* next = place.data();
   for (std::int64_t plane = piece.first * channels; plane < (piece.first + piece.count) * channels;
        ++plane) {
     const auto element = (plane * height + piece.top) * width;
-    const auto done = file_.read(begin_ + element * bytes_of_one,
-                                 {reinterpret_cast<std::uint8_t*>(raw.data()), raw.size()});
-    if (!done) return done.error();
-    if (const auto floats = read_floats(stored, rows); !floats) return floats.error();
+    if (const auto read = file_.read_floats(latents_, rows, element); !read) return read;
     for (std::int64_t row = 0; row < piece.side; ++row)
       next = std::copy_n(rows.data() + row * width + piece.left, piece.side, next);
   }

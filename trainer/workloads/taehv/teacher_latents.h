@@ -5,9 +5,10 @@
 #include <filesystem>
 #include <span>
 #include <string>
-#include <vector>
+#include <utility>
 
-#include "trainer/data/data_file.h"
+#include "contract/result.h"
+#include "trainer/checkpoint/safetensors.h"
 #include "trainer/data/video/video.h"
 
 namespace tj::trainer {
@@ -40,13 +41,10 @@ class TeacherLatents {
   Result<void> read(const LatentPiece& piece, std::span<float> place) const;
 
  private:
-  TeacherLatents(DataFile file, std::int64_t begin, std::vector<std::int64_t> shape,
-                 std::string dtype)
-      : file_(std::move(file)), begin_(begin), shape_(std::move(shape)), dtype_(std::move(dtype)) {}
-  DataFile file_;
-  std::int64_t begin_ = 0;  // of the tensor's bytes in the file
-  std::vector<std::int64_t> shape_;
-  std::string dtype_;
+  TeacherLatents(SafetensorsFile file, FileTensor latents)
+      : file_(std::move(file)), latents_(std::move(latents)) {}
+  SafetensorsFile file_;
+  FileTensor latents_;
 };
 
 /// The file of a video: `folder`/NAME.safetensors, NAME being the video's name below the one of

@@ -1,4 +1,4 @@
-#include "trainer/data/data_file.h"
+#include "trainer/process/data_file.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -21,13 +21,14 @@ bool raise_limit() {
 }
 
 UniqueFd open_to_read(const std::filesystem::path& path) {
-  UniqueFd descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;  // a pipe would wait for who writes it
+  UniqueFd descriptor(::open(path.c_str(), kFlags));
   if (descriptor.open() || errno != EMFILE) return descriptor;
   if (!raise_limit()) {
     errno = EMFILE;
     return descriptor;
   }
-  return UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return UniqueFd(::open(path.c_str(), kFlags));
 }
 
 }  // namespace
@@ -50,10 +51,14 @@ Result<DataFile> DataFile::open(const std::filesystem::path& path) {
   struct stat status {};
   if (::fstat(descriptor.value(), &status) != 0) return read_error(path, errno);
   if (S_ISDIR(status.st_mode)) return read_error(path, EISDIR);
+  if (!S_ISREG(status.st_mode))
+    return Error{.code = Code::invalid,
+                 .message = "is a pipe or a device; it must be a file, which is read at any place",
+                 .subject = path.string()};
   return DataFile(path, std::move(descriptor), status.st_size);
 }
 
-Result<void> DataFile::read(std::int64_t offset, std::span<std::uint8_t> bytes) const {
+Result<void> DataFile::read(std::int64_t offset, std::span<std::byte> bytes) const {
   while (!bytes.empty()) {
     const auto got = ::pread(descriptor_.value(), bytes.data(), bytes.size(), offset);
     if (got < 0 && errno == EINTR) continue;
@@ -73,7 +78,7 @@ Result<void> DataFile::read(std::int64_t offset, std::span<std::uint8_t> bytes) 
 Result<std::string> DataFile::read(std::int64_t offset, std::int64_t count) const {
   const auto wanted = std::clamp<std::int64_t>(bytes_ - offset, 0, count);
   std::string text(static_cast<std::size_t>(wanted), '\0');
-  const auto done = read(offset, {reinterpret_cast<std::uint8_t*>(text.data()), text.size()});
+  const auto done = read(offset, std::as_writable_bytes(std::span(text)));
   if (!done) return done.error();
   return text;
 }

@@ -1,12 +1,14 @@
-// A disk that is slow and a Gloo that is impatient, for a program that has this in LD_PRELOAD.
-// SLOW_FSYNC=PATTERN=SECONDS and SLOW_READ=PATTERN=SECONDS delay each such call for files whose
-// path matches; SHORT_GLOO=N makes the limit that a program gives to Gloo N times shorter, so that
-// a test needs no ten minutes to see that somebody gives up after ten minutes.
+// A disk that is slow or fails and a Gloo that is impatient, for a program that has this in
+// LD_PRELOAD. SLOW_FSYNC=PATTERN=SECONDS and SLOW_READ=PATTERN=SECONDS delay each such call for
+// files whose path matches; BAD_SECTOR=PATTERN lets no pread() of such a file succeed that begins
+// behind the first eight bytes; SHORT_GLOO=N makes the limit that a program gives to Gloo N times
+// shorter, so that a test needs no ten minutes to see that somebody gives up after ten minutes.
 #include <dlfcn.h>
 #include <fnmatch.h>
 #include <poll.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <string>
@@ -25,13 +27,16 @@ std::string path_of(int descriptor) {
   return {path, length > 0 ? static_cast<std::size_t>(length) : 0};
 }
 
+bool matches(const std::string& pattern, int descriptor) {
+  return ::fnmatch(pattern.c_str(), path_of(descriptor).c_str(), 0) == 0;
+}
+
 void delay(const char* variable, int descriptor) {
   const char* const setting = std::getenv(variable);
   if (setting == nullptr) return;
   const std::string text = setting;
   const auto equals = text.find('=');
-  const std::string pattern = text.substr(0, equals);
-  if (::fnmatch(pattern.c_str(), path_of(descriptor).c_str(), 0) != 0) return;
+  if (!matches(text.substr(0, equals), descriptor)) return;
   using std::chrono::steady_clock;
   const auto end = steady_clock::now() + std::chrono::seconds(std::atol(text.c_str() + equals + 1));
   for (auto left = end - steady_clock::now(); left.count() > 0; left = end - steady_clock::now())
@@ -54,6 +59,17 @@ __attribute__((visibility("default"))) ssize_t read(int descriptor, void* bytes,
   static const auto real = next<ssize_t (*)(int, void*, std::size_t)>("read");
   delay("SLOW_READ", descriptor);
   return real(descriptor, bytes, count);
+}
+
+__attribute__((visibility("default"))) ssize_t pread(int descriptor, void* bytes, std::size_t count,
+                                                     off_t offset) {
+  static const auto real = next<ssize_t (*)(int, void*, std::size_t, off_t)>("pread");
+  const char* const pattern = std::getenv("BAD_SECTOR");
+  constexpr off_t kGoodBegin = 8;  // where the header of a safetensors file begins
+  if (pattern == nullptr || offset <= kGoodBegin || !matches(pattern, descriptor))
+    return real(descriptor, bytes, count, offset);
+  errno = EIO;
+  return -1;
 }
 
 #define GLOO_OPTIONS \
