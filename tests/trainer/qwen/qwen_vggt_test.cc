@@ -258,6 +258,49 @@ TEST(QwenVggt, what_a_training_saw_of_videos_is_read_back) {
     EXPECT_TRUE(!seen_frames_from(wrong) || *seen_frames_from(wrong) == SeenFrames{}) << wrong;
 }
 
+TEST(QwenVggt, the_bounds_of_pictures_are_read_in_both_ways_of_transformers) {
+  for (const char* const text :
+       {R"({"min_pixels": 3136, "max_pixels": 12845056})",
+        R"({"min_pixels": null, "size": {"shortest_edge": 3136, "longest_edge": 12845056}})"}) {
+    const auto bounds = pixel_bounds_from(text);
+    ASSERT_TRUE(bounds) << text;
+    EXPECT_EQ(bounds->min, 3136);
+    EXPECT_EQ(bounds->max, 12'845'056);
+  }
+  for (const char* const wrong : {"[", "[]", "{}", R"({"size": 7})", R"({"min_pixels": 9})"})
+    EXPECT_FALSE(pixel_bounds_from(wrong)) << wrong;
+}
+
+TEST(QwenVggt, patches_and_colours_of_another_kind_are_refused_by_field_and_value) {
+  const PatchRule rule;
+  const auto why = [&](const std::string& text) {
+    const auto checked = check_patches(text, "preprocessor_config.json", rule);
+    return checked ? "" : describe(checked.error());
+  };
+  for (const auto& right :
+       {preprocessor_json(rule), video_preprocessor_json(rule, {}), std::string("{}"),
+        std::string(R"({"patch_size": null, "do_rescale": true, "rescale_factor": 0.00392156862})"),
+        std::string(R"({"image_std": [0.268629541, 0.261302580, 0.275777110]})")})
+    EXPECT_EQ(why(right), "");
+  const std::pair<std::string, std::string> wrong[] = {
+      {"[]", "is not a JSON object"},
+      {R"({"patch_size": 16})", "patch_size is 16; it must be 14 for this model and trainer"},
+      {R"({"merge_size": "2"})", "merge_size is \"2\"; it must be 2 for this model and trainer"},
+      {R"({"do_normalize": false})",
+       "do_normalize is false; it must be true for this model and trainer"},
+      {R"({"image_mean": [0.5, 0.5, 0.5]})",
+       "image_mean is [0.5,0.5,0.5]; it must be [0.48145466,0.4578275,0.40821073] for this model "
+       "and trainer"},
+      {R"({"image_mean": [0.48145466, 0.4578275]})",
+       "image_mean is [0.48145466,0.4578275]; it must be [0.48145466,0.4578275,0.40821073] for "
+       "this model and trainer"},
+      {"{\"image_std\": \"" + std::string(1000, 'x') + "\"}",
+       "image_std is \"" + std::string(59, 'x') +
+           "...; it must be [0.26862954,0.26130258,0.27577711] for this model and trainer"}};
+  for (const auto& [text, message] : wrong)
+    EXPECT_EQ(why(text), "preprocessor_config.json: " + message) << text;
+}
+
 TEST(QwenVggt, the_published_sizes_cost_what_is_known_of_them) {
   const auto preset = qwen_vggt_presets()[1];
   const auto config = qwen_vggt_model(preset);

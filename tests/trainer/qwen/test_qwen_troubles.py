@@ -137,6 +137,12 @@ class Troubles(RankedTraining):
             folder = changed()
             (folder / "config.json").write_text(text)
             refused(rf"--init-from \S+base-\d/config\.json: {flaw}", folder)
+        # Pictures whose colours another training saw otherwise.
+        toned = changed()
+        (toned / "preprocessor_config.json").write_text(json.dumps({"patch_size": 14, "image_mean": [0.5] * 3}))
+        flaw = r"base-\d/preprocessor_config\.json: image_mean is \[0\.5,0\.5,0\.5\]; it must be \[0\.48145466,0\.4578275,0\.40821073\] for this model"
+        refused(rf"--init-from \S+{flaw}", toned)
+        self.assert_fails(BAD_DATA, rf"--from \S+{flaw}", "generate", "--from", toned, "--vggt", "off", "--conversation", self.folder / "none.json")
         # A VGGT that is another: wider than that with which the coupling was trained, of other patches, and of two that don't agree.
         wide, large, torn = (self.folder / f"{name}.safetensors" for name in ("wide", "large", "torn"))
         write_safetensors(wide, wider(vggt_that_sees_shades(), {32: 64, 96: 192}))

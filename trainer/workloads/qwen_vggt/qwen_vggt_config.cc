@@ -18,6 +18,7 @@ constexpr int kIndent = 2;
 constexpr const char* kNano = "qwen-vggt-nano";
 constexpr std::int64_t kHiddenMax = 1'000'000;
 constexpr double kWeightMax = 1000;
+constexpr double kColourNoise = 1e-6;
 constexpr const char* kProcessor = "Qwen2_5_VLProcessor";
 
 // 128 conversations in a step on any number of GPUs, one in a pass: JanusVLN's way.
@@ -108,6 +109,29 @@ json patches_json(const PatchRule& rule) {
           // ColourScale's, as the published files write them
           {"image_mean", {0.48145466, 0.4578275, 0.40821073}},
           {"image_std", {0.26862954, 0.26130258, 0.27577711}}};
+}
+
+/// What else such a file may say of how pixels become values.
+json pixels_json() {
+  return {{"do_resize", true},
+          {"do_rescale", true},
+          {"do_normalize", true},
+          {"rescale_factor", 1.0 / 255}};
+}
+
+/// Numbers that differ as little as a float's text and a double's do are alike.
+bool is_alike(const json& one, const json& other) {
+  if (one.is_number() && other.is_number())
+    return std::abs(one.get<double>() - other.get<double>()) < kColourNoise;
+  if (!one.is_array() || !other.is_array()) return one == other;
+  return std::ranges::equal(one, other, is_alike);
+}
+
+/// As JSON, on one line; a long one is cut.
+std::string value_text(const json& value) {
+  constexpr std::size_t kBytesMax = 60;
+  const auto text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+  return text.size() <= kBytesMax ? text : text.substr(0, kBytesMax) + "...";
 }
 
 /// `otherwise` where there is no whole number, or no object.
@@ -246,10 +270,27 @@ std::string video_preprocessor_json(const PatchRule& rule, const SeenFrames& see
   return document.dump(kIndent) + "\n";
 }
 
+Result<void> check_patches(const std::string& text, const std::filesystem::path& file,
+                           const PatchRule& rule) {
+  const auto document = json_of<json>(text);
+  if (!document.is_object()) return wrong(file, "is not a JSON object");
+  auto wanted = patches_json(rule);
+  wanted.update(pixels_json());
+  for (const auto& [key, value] : wanted.items()) {
+    const auto found = document.find(key);
+    if (found == document.end() || found->is_null() || is_alike(*found, value)) continue;
+    return wrong(file, key + " is " + value_text(*found) + "; it must be " + value_text(value) +
+                           " for this model and trainer");
+  }
+  return {};
+}
+
 std::optional<PixelBounds> pixel_bounds_from(const std::string& text) {
   const auto document = json_of<json>(text);
-  const PixelBounds bounds{.min = number_at(document, "min_pixels", 0),
-                           .max = number_at(document, "max_pixels", 0)};
+  const auto size = document.is_object() ? document.value("size", json()) : json();
+  const PixelBounds bounds{
+      .min = number_at(document, "min_pixels", number_at(size, "shortest_edge", 0)),
+      .max = number_at(document, "max_pixels", number_at(size, "longest_edge", 0))};
   if (bounds.min < 1 || bounds.max < bounds.min) return std::nullopt;
   return bounds;
 }

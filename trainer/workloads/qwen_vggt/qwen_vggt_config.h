@@ -60,7 +60,13 @@ Result<QwenVggtConfig> qwen_vggt_config_from(const std::string& text,
                                              const std::filesystem::path& file);
 /// preprocessor_config.json, as transformers reads it.
 std::string preprocessor_json(const PatchRule& rule);
-/// The bounds of a picture's pixels that such a file says; absent: none.
+/// What such a file, or one of videos, says of patches and colours must be what this trainer does
+/// by `rule`; what it leaves out is. Fails with Code::invalid, and names the file, the field, its
+/// value and what would be right.
+Result<void> check_patches(const std::string& text, const std::filesystem::path& file,
+                           const PatchRule& rule);
+/// The bounds of a picture's pixels that such a file says, in either of the ways of transformers;
+/// absent: none.
 struct PixelBounds {
   std::int64_t min = 0;
   std::int64_t max = 0;

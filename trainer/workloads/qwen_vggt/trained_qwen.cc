@@ -12,6 +12,7 @@
 #include "trainer/workload/autocast.h"
 #include "trainer/workload/initial_tensor.h"
 #include "trainer/workload/read_weights.h"
+#include "trainer/workloads/qwen_vggt/qwen_vggt_workload.h"
 #include "trainer/workloads/qwen_vggt/qwen_weights.h"
 #include "trainer/workloads/qwen_vggt/vggt_weights.h"
 
@@ -55,6 +56,24 @@ TensorReader with_new_coupling(TensorReader reader, const QwenVggtConfig& config
   };
 }
 
+fs::path folder_of(const fs::path& weights) {
+  std::error_code unreadable;
+  return fs::is_directory(weights, unreadable) ? weights : weights.parent_path();
+}
+
+/// Files beside the weights say how their training saw pictures and videos.
+Result<void> check_sight(const fs::path& weights, const QwenVggtConfig& config) {
+  for (const char* const name : {kPreprocessorFile, kVideoPreprocessorFile}) {
+    const auto file = folder_of(weights) / name;
+    const auto text = read_small_file(file, kConfigBytesMax);
+    if (!text && text.error().code == Code::not_found) continue;
+    if (!text) return text.error();
+    const auto checked = check_patches(*text, file, conversation_shape_of(config).patches);
+    if (!checked) return checked;
+  }
+  return {};
+}
+
 Result<QwenVggtConfig> config_of(const TrainedQwenRequest& request, const fs::path& folder) {
   const auto file = folder / kConfigFile;
   const auto text = read_small_file(file, kConfigBytesMax);
@@ -96,6 +115,7 @@ Result<std::unique_ptr<SceneFeatures>> open_scene_features(const Coupling& coupl
 }
 
 Result<TensorReader> open_qwen_vggt_weights(const fs::path& path, const QwenVggtConfig& config) {
+  if (const auto checked = check_sight(path, config); !checked) return checked.error();
   if (!config.coupling) return open_qwen_weights(path, qwen_tensors(config.qwen).specs);
   const auto is_coupled = has_coupling(path);
   if (!is_coupled) return is_coupled.error();
@@ -105,10 +125,7 @@ Result<TensorReader> open_qwen_vggt_weights(const fs::path& path, const QwenVggt
   return with_new_coupling(std::move(*reader), config);
 }
 
-fs::path TrainedQwen::folder() const {
-  std::error_code unreadable;
-  return fs::is_directory(weights, unreadable) ? weights : weights.parent_path();
-}
+fs::path TrainedQwen::folder() const { return folder_of(weights); }
 
 Result<TrainedQwen> open_trained_qwen(const TrainedQwenRequest& request) {
   const auto path = find_trained_weights(request.from, request.flag);

@@ -23,7 +23,7 @@ Result<std::unique_ptr<SceneFeatures>> open_scene_features(const Coupling& coupl
 
 /// Of `config`, from a folder as transformers saves it, a checkpoint or a .safetensors file. Where
 /// it has no tensors of a coupling and the model does, these are what a training from scratch
-/// begins with. Fails as open_qwen_weights().
+/// begins with. Fails as open_qwen_weights(), and as check_patches() by the files beside it.
 Result<TensorReader> open_qwen_vggt_weights(const std::filesystem::path& path,
                                             const QwenVggtConfig& config);
 
