@@ -20,6 +20,7 @@
 #include "trainer/network/network.h"
 #include "trainer/network/network_facts.h"
 #include "trainer/network/remedies.h"
+#include "trainer/process/broken_pipe.h"
 #include "trainer/process/deadline_guard.h"
 #include "trainer/process/early_stop.h"
 #include "trainer/process/ending.h"
@@ -442,7 +443,10 @@ class Meeting {
 
 std::variant<Joined, Failure> rendezvous(const ProcessEnv& env, const Accelerator& accelerator,
                                          const WatchRequest& watch, const MeetingOptions& options) {
-  if (env.world_size > 1) return Meeting(env, accelerator, watch, options).hold();
+  if (env.world_size > 1) {
+    outlive_broken_sockets();
+    return Meeting(env, accelerator, watch, options).hold();
+  }
   const auto alone = c10::make_intrusive<c10d::HashStore>();
   const std::string collectives = "collectives: none, a single rank: " + accelerator.text;
   if (options.network_chosen) options.network_chosen(collectives);

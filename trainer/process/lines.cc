@@ -14,6 +14,7 @@
 
 #include "contract/launch_env.h"
 #include "contract/utf8.h"
+#include "trainer/process/broken_pipe.h"
 #include "trainer/process/unique_fd.h"
 
 namespace tj::trainer {
@@ -36,11 +37,13 @@ Screen& screen() {
   return *instance;
 }
 
-/// False when the reader is gone or the disk full: then there is nobody left to tell.
+/// False when the disk is full, or the reader gone and that wanted ignored: then there is nobody
+/// left to tell.
 bool write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const auto count = ::write(descriptor, text.data(), text.size());
     if (count < 0 && errno == EINTR) continue;
+    if (count < 0) end_where_nobody_reads(errno);
     if (count <= 0) return false;
     text.remove_prefix(static_cast<std::size_t>(count));
   }

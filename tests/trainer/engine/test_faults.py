@@ -1,9 +1,10 @@
 """Faults of one rank while all train: every process ends within seconds, and says who began it."""
 
+import os
 import signal
 import time
 
-from engine import EngineTest
+from engine import EngineTest, free_port
 from store_proxy import StoreProxy
 
 SMALL = ("--layers", 2, "--width", 32, "--heads", 2, "--seq-len", 32, "--batch-size", 12)
@@ -32,6 +33,30 @@ class Faults(EngineTest):
             if line.startswith(f"step {step}/"):
                 return
         self.fail("no step: " + process.stderr.read())
+
+    def test_a_write_to_a_rank_that_is_gone_is_no_signal(self):
+        """Such a write makes the kernel send SIGPIPE, at a moment that no test can choose."""
+        ranks = self.start_ranks(2, *SMALL, "--steps", 200, "--log-every", 1)
+        self.wait_for_step(ranks[0])
+        for rank in ranks:
+            rank.send_signal(signal.SIGPIPE)
+        for rank in ranks:
+            self.finish(rank)
+
+    def test_a_rank_whose_lines_nobody_reads_ends_as_in_any_pipeline(self):
+        for ignores, steps, code, of_other in ((False, 1_000_000, -signal.SIGPIPE, 76), (True, 200, 0, 0)):
+            with self.subTest(ignores=ignores):
+                self.port = free_port()
+                lines, writer = os.pipe()
+                flags = (*SMALL, "--steps", steps, "--log-every", 1, "--out", self.folder / str(ignores))
+                popen = {"preexec_fn": lambda: signal.signal(signal.SIGPIPE, signal.SIG_IGN)} if ignores else {}
+                unread = self.start(*flags, rank=0, world_size=2, stdout=writer, **popen)
+                other = self.start(*flags, rank=1, world_size=2)
+                os.close(writer)
+                with open(lines) as stdout:
+                    self.assertTrue(any(line.startswith("step 3/") for line in stdout))
+                self.finish(unread, code)
+                self.finish(other, of_other)
 
     def test_a_frozen_rank_is_named_and_all_others_end(self):
         ranks = self.start_ranks(3, *ENDLESS, "--limit", "silence=3")
