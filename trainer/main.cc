@@ -1,5 +1,6 @@
 // `trainer`, the entrypoint of a worker: launches processes, checks a worker, prepares data,
 // exports weights, or becomes the engine, which trains. Free of torch, so that it starts at once.
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -17,11 +18,20 @@
 namespace {
 using namespace tj::trainer;
 
+/// A file-size limit is then an error of write(), with a message. Not for what `launch` starts.
+void outlive_file_size_limits() { std::signal(SIGXFSZ, SIG_IGN); }
+
 int run(const LaunchOptions& options) { return launch(options); }
 int run(const EnvOptions& options) { return show_env(options); }
 int run(const CheckOptions& options) { return run_check(options); }
-int run(const PrepareArguments& prepare) { return run_prepare(prepare.arguments); }
-int run(const ExportArguments& options) { return run_export(options.arguments); }
+int run(const PrepareArguments& prepare) {
+  outlive_file_size_limits();
+  return run_prepare(prepare.arguments);
+}
+int run(const ExportArguments& options) {
+  outlive_file_size_limits();
+  return run_export(options.arguments);
+}
 int run(const EngineOptions& options) { return become_engine(options.command, options.arguments); }
 int run(const ShowText& show) {
   std::fputs(show.text.c_str(), stdout);

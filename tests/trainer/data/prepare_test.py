@@ -12,6 +12,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -95,6 +96,16 @@ class Prepare:
             sys.exit(f"exit code {process.returncode}: {self.log.read_text()}")
         return seconds, (usage.ru_utime + usage.ru_stime) / seconds, most_kb * 1.024 / 1000
 
+    def refused(self, bytes_max):
+        """What it says where no file may be larger (ulimit -f)."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_max, bytes_max))
+
+        ended = subprocess.run(list(map(str, self.command)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=limit,
+                               timeout=SECONDS_MAX, check=False)
+        assert ended.returncode == 74, f"exit code {ended.returncode}: {ended.stderr}"
+        return ended.stderr.strip()
+
     def killed(self, after_seconds):
         """True when it was still alive to be killed."""
         process = self.start()
@@ -160,6 +171,9 @@ def main():
         record_bytes = write_text(text, int(options.megabytes * 1e6), dice)
         expected, seconds = compare_workers(options, text, folder, record_bytes)
         prepare = Prepare(options, text, folder / "killed", options.workers[-1])
+        refusal = prepare.refused(bytes_max=50_000)
+        print(refusal)
+        assert re.fullmatch(r"trainer prepare: \S+\.draft: can't be written: File too large", refusal), refusal
         killed, began_again = kill_at_random(prepare, options.kills, seconds, dice)
         prepare.run()
         kept = re.search(r"kept from before: [\d.]+ MB|was done already", prepare.log.read_text())
