@@ -21,14 +21,13 @@ bool raise_limit() {
 }
 
 UniqueFd open_to_read(const std::filesystem::path& path) {
-  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;  // a pipe would wait for who writes it
-  UniqueFd descriptor(::open(path.c_str(), kFlags));
+  UniqueFd descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (descriptor.open() || errno != EMFILE) return descriptor;
   if (!raise_limit()) {
     errno = EMFILE;
     return descriptor;
   }
-  return UniqueFd(::open(path.c_str(), kFlags));
+  return UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
 }
 
 }  // namespace
@@ -46,15 +45,17 @@ Error read_error(const std::filesystem::path& path, int error_number) {
 }
 
 Result<DataFile> DataFile::open(const std::filesystem::path& path) {
-  UniqueFd descriptor = open_to_read(path);
-  if (!descriptor.open()) return read_error(path, errno);
   struct stat status {};
-  if (::fstat(descriptor.value(), &status) != 0) return read_error(path, errno);
+  if (::stat(path.c_str(), &status) != 0) return read_error(path, errno);
   if (S_ISDIR(status.st_mode)) return read_error(path, EISDIR);
+  // Before it is opened: that would wait for who writes into a pipe.
   if (!S_ISREG(status.st_mode))
     return Error{.code = Code::invalid,
                  .message = "is a pipe or a device; it must be a file, which is read at any place",
                  .subject = path.string()};
+  UniqueFd descriptor = open_to_read(path);
+  if (!descriptor.open()) return read_error(path, errno);
+  if (::fstat(descriptor.value(), &status) != 0) return read_error(path, errno);
   return DataFile(path, std::move(descriptor), status.st_size);
 }
 
