@@ -1,6 +1,5 @@
 // `trainer`, the entrypoint of a worker: launches processes, checks a worker, prepares data,
 // exports weights, or becomes the engine, which trains. Free of torch, so that it starts at once.
-#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -14,12 +13,10 @@
 #include "trainer/launch/engine.h"
 #include "trainer/launch/launch.h"
 #include "trainer/launch/options.h"
+#include "trainer/process/failed_writes.h"
 
 namespace {
 using namespace tj::trainer;
-
-/// A file-size limit is then an error of write(), with a message. Not for what `launch` starts.
-void outlive_file_size_limits() { std::signal(SIGXFSZ, SIG_IGN); }
 
 int run(const LaunchOptions& options) { return launch(options); }
 int run(const EnvOptions& options) { return show_env(options); }

@@ -151,9 +151,9 @@ Result<std::int64_t> write_files(const fs::path& folder, const AdapterFiles& fil
   DraftFile tensors(folder / kAdapterModelFile), config(folder / kAdapterConfigFile);
   const auto written =
       write_safetensors_of_parts(tensors.path(), files.tensors(), {{"format", "pt"}});
-  if (!written) return written.error();
+  if (!written) return tensors.named(written.error());
   if (const auto done = write_durably(config.path(), files.config_text()); !done)
-    return done.error();
+    return config.named(done.error());
   if (const auto named = tensors.commit(); !named) return named.error();
   if (const auto named = config.commit(); !named) return named.error();
   return written->bytes;

@@ -20,6 +20,11 @@ DraftFile::~DraftFile() {
   if (!path_.empty()) fs::remove(path_, ignored);
 }
 
+Error DraftFile::named(Error error) const {
+  if (error.subject == path_.string()) error.subject = target_.string();
+  return error;
+}
+
 Result<void> DraftFile::commit() {
   std::error_code failure;
   fs::rename(path_, target_, failure);

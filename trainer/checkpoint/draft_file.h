@@ -16,6 +16,8 @@ class DraftFile {
 
   /// Where to write it; nothing is there yet.
   const std::filesystem::path& path() const { return path_; }
+  /// An error of writing it, with the name that it was to get: its own one goes with it.
+  Error named(Error error) const;
   /// Gives it its name, and makes that durable. Once.
   Result<void> commit();
 

@@ -124,11 +124,7 @@ Result<ExportEnd> export_weights(const ExportOrder& order) {
   const auto written = is_safetensors_name(order.to)
                            ? write_safetensors_of_parts(draft.path(), *tensors, {{"format", "pt"}})
                            : write_torch_archive(draft.path(), *tensors);
-  if (!written) {
-    auto error = written.error();
-    if (error.subject == draft.path()) error.subject = order.to.string();
-    return error;
-  }
+  if (!written) return draft.named(written.error());
   if (const auto named = draft.commit(); !named) return named.error();
   end.tensors = tensors->size();
   for (const auto& tensor : *tensors) end.elements += element_count(tensor.shape);

@@ -154,10 +154,10 @@ void to_floats(std::span<const std::byte> bytes, std::string_view dtype, std::sp
 }
 
 Result<void> check_floats(const std::string& name, std::string_view dtype) {
-  if (dtype == kFloat32 || dtype == kFloat16 || dtype == kBfloat16) return {};
-  return Error{.code = Code::invalid,
-               .message = "is of type " + std::string(dtype) + "; F32, F16 and BF16 can be read",
-               .subject = "tensor " + name};
+  const auto type = unreadable_type(dtype);
+  if (!type) return {};
+  return Error{
+      .code = Code::invalid, .message = "is of type " + *type, .subject = "tensor " + name};
 }
 
 }  // namespace
@@ -171,6 +171,11 @@ std::size_t TensorParts::bytes() const {
 std::size_t element_bytes(std::string_view dtype) {
   const auto found = std::ranges::find(kDtypes, dtype, &Dtype::name);
   return found == std::end(kDtypes) ? 0 : found->bytes;
+}
+
+std::optional<std::string> unreadable_type(std::string_view dtype) {
+  if (dtype == kFloat32 || dtype == kFloat16 || dtype == kBfloat16) return std::nullopt;
+  return std::string(dtype) + "; F32, F16 and BF16 can be read";
 }
 
 std::string safetensors_head(std::span<const TensorBytes> tensors,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -85,6 +86,10 @@ class SafetensorsFile {
 
 /// Of one element of a type of the format; 0: there is no such type.
 std::size_t element_bytes(std::string_view dtype);
+
+/// Of a type that read_floats() does not take: the type, and which it takes; as the end of a
+/// message.
+std::optional<std::string> unreadable_type(std::string_view dtype);
 
 /// Converts elements of the flat tensor from `begin` on, as many as `floats` has, from F32, F16 or
 /// BF16 to float32, exactly. Fails with Code::invalid for other types, by name.

@@ -20,10 +20,10 @@
 #include "trainer/network/network.h"
 #include "trainer/network/network_facts.h"
 #include "trainer/network/remedies.h"
-#include "trainer/process/broken_pipe.h"
 #include "trainer/process/deadline_guard.h"
 #include "trainer/process/early_stop.h"
 #include "trainer/process/ending.h"
+#include "trainer/process/failed_writes.h"
 #include "trainer/process/lines.h"
 #include "trainer/watch/judge.h"
 

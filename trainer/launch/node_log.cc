@@ -1,12 +1,12 @@
 #include "trainer/launch/node_log.h"
 
-#include <csignal>
 #include <ctime>
 #include <system_error>
 #include <utility>
 
 #include "trainer/launch/env_reader.h"
 #include "trainer/launch/supervisor.h"
+#include "trainer/process/failed_writes.h"
 #include "trainer/process/lines.h"
 
 namespace tj::trainer {
@@ -59,8 +59,7 @@ std::string node_log_name(const Identity& identity, std::chrono::system_clock::t
 
 Result<LineSink> open_node_log(const fs::path& file, const std::string& heading,
                                std::uint64_t bytes_max) {
-  // A limit of file sizes is then an error of write(), with a message.
-  std::signal(SIGXFSZ, SIG_IGN);
+  outlive_file_size_limits();
   const fs::path folder = file.parent_path();
   std::error_code failure;
   fs::create_directories(folder, failure);

@@ -14,7 +14,7 @@
 
 #include "contract/launch_env.h"
 #include "contract/utf8.h"
-#include "trainer/process/broken_pipe.h"
+#include "trainer/process/failed_writes.h"
 #include "trainer/process/unique_fd.h"
 
 namespace tj::trainer {

@@ -4,9 +4,9 @@
 #include <torch/types.h>
 
 #include <algorithm>
-#include <csignal>
 
 #include "trainer/process/ending.h"
+#include "trainer/process/failed_writes.h"
 #include "trainer/process/heap.h"
 #include "trainer/process/lines.h"
 #include "trainer/process/stop_request.h"
@@ -88,7 +88,7 @@ bool is_workload_command(Registry registry, std::string_view name) {
 int run_command(int argc, const char* const* argv, Registry registry) {
   keep_freed_memory();
   catch_stop_signals();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an error of write(), with a message
+  outlive_file_size_limits();
   const std::string_view name = argv[0];
   const auto choice = choose_command(registry, name, model_flag(argc, argv));
   if (!choice) return fail(bad_config(choice.error()));

@@ -5,7 +5,6 @@
 #include <torch/version.h>
 
 #include <algorithm>
-#include <csignal>
 #include <variant>
 
 #include "contract/launch_env.h"
@@ -20,6 +19,7 @@
 #include "trainer/launch/process_identity.h"
 #include "trainer/process/early_stop.h"
 #include "trainer/process/ending.h"
+#include "trainer/process/failed_writes.h"
 #include "trainer/process/heap.h"
 #include "trainer/process/last_words.h"
 #include "trainer/process/lines.h"
@@ -438,7 +438,7 @@ std::variant<Configured, Failure> configure(const Choice& choice, const ChosenFl
 int run_engine(int argc, const char* const* argv, Registry registry) {
   keep_freed_memory();
   end_at_stop_signals();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then an error of write(), with a message
+  outlive_file_size_limits();
   ProcessEnv env;
   const auto command = command_of(argc, argv, registry);
   if (const auto* const failure = std::get_if<Failure>(&command))

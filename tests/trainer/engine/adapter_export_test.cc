@@ -1,6 +1,7 @@
 #include "trainer/checkpoint/adapter_export.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -69,6 +70,14 @@ class AdapterExport : public ::testing::Test {
 };
 
 const ModelShape kRankOne{{kLoraRankKey, "", 1}, {kLoraAlphaKey, "", 8}};
+
+TEST_F(AdapterExport, what_can_not_be_written_is_named_as_it_would_have_been) {
+  make_checkpoint(kRankOne);
+  const auto draft = ".adapter_model.safetensors.draft-" + std::to_string(::getpid());
+  folder_.write("to/" + draft + "/in_the_way", "");
+  EXPECT_EQ(failure(), (folder_.path() / "to/adapter_model.safetensors").string() +
+                           ": can't be created: Is a directory");
+}
 
 TEST_F(AdapterExport, the_newest_checkpoint_becomes_what_peft_loads) {
   make_checkpoint(kRankOne);

@@ -94,7 +94,7 @@ TEST(TeacherLatents, what_does_not_fit_is_named) {
   EXPECT_EQ(cause(folder.path() / "gone"), "gone: is not there; it would be the teacher's latents");
   EXPECT_EQ(cause(write(folder, kShape, "F32", "z")), "one.mp4.safetensors: has no tensor latents");
   EXPECT_EQ(cause(write(folder, kShape, "F64")),
-            "one.mp4.safetensors: tensor latents is of type F64; F16, BF16 and F32 can be read");
+            "one.mp4.safetensors: tensor latents is of type F64; F32, F16 and BF16 can be read");
   for (const auto& shape :
        {Shape{5, 16, 4, 6}, Shape{6, 2, 4, 6}, Shape{3, 2, 4, 6}, Shape{5, 2, 4, 5}})
     EXPECT_EQ(cause(write(folder, shape)),

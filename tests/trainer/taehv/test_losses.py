@@ -105,7 +105,7 @@ class Teacher(Losses):
         write_latents(first, channels=32)
         refused("tensor latents is [10, 32, 8, 12]; of its video it is [10, 16, 8, 12]")
         write_latents(first, dtype="F64")
-        refused("tensor latents is of type F64; F16, BF16 and F32 can be read")
+        refused("tensor latents is of type F64; F32, F16 and BF16 can be read")
         write_latents(first, name="z")
         refused("has no tensor latents")
         first.write_bytes(first.read_bytes()[:500])

@@ -99,10 +99,8 @@ Result<std::pair<LatentsHead, std::int64_t>> head_of(const fs::path& path,
   if (!has_extents)
     return wrong(path, "has latents of the shape " + shape_text(tensor->shape) +
                            "; it must be [number, channels, height, width]");
-  const bool is_readable =
-      tensor->dtype == kFloat32 || tensor->dtype == kFloat16 || tensor->dtype == kBfloat16;
-  if (!is_readable)
-    return wrong(path, "has latents of type " + tensor->dtype + "; F32, F16 and BF16 can be read");
+  if (const auto type = unreadable_type(tensor->dtype))
+    return wrong(path, "has latents of type " + *type);
   auto video = video_of(path, file.metadata());
   if (!video) return video.error();
   LatentsHead head{.tensor = {.name = tensor->name, .shape = tensor->shape, .dtype = tensor->dtype},

@@ -1,8 +1,6 @@
 #include "trainer/workloads/taehv/teacher_latents.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
 #include "trainer/checkpoint/catalog.h"
 
@@ -11,7 +9,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kName = "latents";
-constexpr std::array<std::string_view, 3> kTypes{"F16", "BF16", "F32"};
 
 Error wrong(const fs::path& file, std::string message, Code code = Code::invalid) {
   return {.code = code, .message = std::move(message), .subject = file.string()};
@@ -42,9 +39,8 @@ std::string wanted_text(const VideoShape& video, const LatentGrid& grid) {
 /// What is said of the tensor, once it is this one.
 Result<void> check(const fs::path& file, const FileTensor& tensor, const VideoShape& video,
                    const LatentGrid& grid) {
-  if (std::ranges::find(kTypes, tensor.dtype) == kTypes.end())
-    return wrong(file,
-                 "tensor latents is of type " + tensor.dtype + "; F16, BF16 and F32 can be read");
+  if (const auto type = unreadable_type(tensor.dtype))
+    return wrong(file, "tensor latents is of type " + *type);
   if (fits(tensor.shape, video, grid)) return {};
   return wrong(file, "tensor latents is " + shape_text(tensor.shape) + "; of its video it is " +
                          wanted_text(video, grid) + " (latents in time, channels, height, width)");

@@ -1,4 +1,4 @@
-#include "trainer/process/broken_pipe.h"
+#include "trainer/process/failed_writes.h"
 
 #include <atomic>
 #include <cerrno>
@@ -18,5 +18,7 @@ void end_where_nobody_reads(int error_number) {
   std::signal(SIGPIPE, SIG_DFL);
   std::raise(SIGPIPE);
 }
+
+void outlive_file_size_limits() { std::signal(SIGXFSZ, SIG_IGN); }
 
 }  // namespace tj::trainer

@@ -1,4 +1,4 @@
-// What becomes of a write to somebody who is gone.
+// Writes that the kernel would answer with a signal, which ends a process without a word.
 #pragma once
 
 namespace tj::trainer {
@@ -13,5 +13,9 @@ void outlive_broken_sockets();
 /// more the process ends by SIGPIPE as any program of a pipeline does, unless who started it wants
 /// that signal ignored.
 void end_where_nobody_reads(int error_number);
+
+/// From here on a write beyond the limit of file sizes (`ulimit -f`) is an error (EFBIG) with a
+/// message, and no signal. Programs that this one starts inherit it.
+void outlive_file_size_limits();
 
 }  // namespace tj::trainer
