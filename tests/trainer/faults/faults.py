@@ -190,7 +190,7 @@ def nothing(_):
 class Fault:
     what: str
     strike: Callable  # (run): what happens to it
-    sentence: str = ""  # what the survivor says when it ends; empty: nobody notices
+    sentence: str = ""  # what the survivor says when it ends, node-a and node-b for the nodes' names; empty: nobody notices
     may_go_on: bool = False  # it is right, too, if nobody notices
     code: int = 76  # of the survivor
     survivor: int = 0
@@ -245,7 +245,7 @@ FAULTS = {
     ),
     "loss": Fault(
         "30 % of the packets are lost for 15 s", for_a_while(15, lambda place: place.lose(0.3)),
-        "rank . on node node-. (is frozen|was lost)", may_go_on=True, seconds_max=60,
+        "rank . on node (node-a|node-b) (is frozen|was lost)", may_go_on=True, seconds_max=60,
     ),
     "late": Fault(f"rank 0 comes {LATE_SECONDS} s after rank 1", nothing, start=master_late),
     "stopped-start": Fault(
