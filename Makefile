@@ -44,6 +44,7 @@ bench-trainer:  ## measures the trainer beside PyTorch on a quiet machine (twent
 	tests/bench/trainer/zero_memory.py build/dev/tests/trainer/engine/trainer_zero_test
 
 bench-logs:  ## measures tj logs beside kubectl and stern, 64 ranks at 1,000 lines a second each (three minutes)
+	tools/deps build
 	tools/deps cluster
 	tools/deps stern
 	cmake --preset dev --log-level=WARNING >/dev/null
@@ -129,9 +130,11 @@ repeat:  ## the trainer's tests fifty times beside three busy processes (a night
 	cmake --build --preset dev
 	tests/trainer/repeat build/dev 50
 
-images-from-source:  ## the Dockerfile compiles the images, in a Debian of its own; the cluster's stories are told with them
+images-from-source: build  ## the Dockerfile compiles the images, in a Debian of its own; the cluster's stories are told with them (an hour)
+	cmake --build --preset dev --target hostile_manifests
 	tools/deps apt
 	tools/deps cluster
+	tools/deps python-torch
 	tests/e2e/run --from-source
 
 faults:  ## two ranks on two nodes, killed, frozen, cut off: a table of who was blamed and how fast all were gone

@@ -21,13 +21,13 @@ PATHS = {"node": "/api/v1/nodes", "pod": "/api/v1/namespaces/{}/pods", "service"
          "tj": "/apis/kubebrain.io/v1/namespaces/{}/trainingjobs"}
 
 
-def run(*command, given=None, check=True, timeout=COMMAND_SECONDS_MAX, env=None):
-    """The output of a command; a Failure that ends with its own last words where it fails."""
-    result = subprocess.run([str(part) for part in command], input=given, capture_output=True, text=True, check=False,
+def run(*command, given=None, check=True, timeout=COMMAND_SECONDS_MAX, env=None, stderr=subprocess.PIPE):
+    """The output of a command; a Failure that ends with its own last words where it fails. `stderr=None` shows these as they come."""
+    result = subprocess.run([str(part) for part in command], input=given, stdout=subprocess.PIPE, stderr=stderr, text=True, check=False,
                             timeout=timeout, env={**os.environ, **(env or {})})
     if check and result.returncode != 0:
         raise Failure(f"`{' '.join(str(part) for part in command)}` ended with {result.returncode}:\n"
-                      f"{(result.stdout[-2000:] + result.stderr[-2000:]).strip()}")
+                      f"{(result.stdout[-2000:] + (result.stderr or '')[-2000:]).strip()}")
     return result.stdout if check else result
 
 
