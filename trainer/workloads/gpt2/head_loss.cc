@@ -98,10 +98,9 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
     const auto rows_max = logit_rows(x_NC.is_cuda(), tokens, stride);
     auto* const kernels = kernels_for(x_NC);
     // An ignored token has no part in the gradient of the weights, nor one of its own. The kernel
-    // sees to that. A CPU is asked whether there are any; a GPU would have to be waited for.
+    // sees to that.
     const auto is_ignored_N = targets.eq(ignored);
-    const bool masks = !kernels && (x_NC.is_cuda() || is_ignored_N.any().item<bool>());
-    const auto known_NC = masks ? x_NC.masked_fill(is_ignored_N.unsqueeze(1), 0) : x_NC;
+    const auto known_NC = kernels ? x_NC : x_NC.masked_fill(is_ignored_N.unsqueeze(1), 0);
     const bool is_float = x_NC.scalar_type() == at::kFloat;
     const auto w_PC = weights_for(x_NC, w_VC);
     const auto columns = w_PC.size(0);
@@ -131,7 +130,7 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
         dw_PC.add_(at::mm(product_RP.t(), x_RC));  // the sum over blocks needs more than 8 bits
       }
     }
-    if (masks) dx_NC.masked_fill_(is_ignored_N.unsqueeze(1), 0);
+    if (!kernels) dx_NC.masked_fill_(is_ignored_N.unsqueeze(1), 0);
     context->save_for_backward({dx_NC, dw_PC.narrow(0, 0, vocabulary)});
     return loss.to(at::kFloat);
   }
