@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build install release test arm arm-cluster bench bench-operator bench-trainer bench-logs bench-tokenizer bench-lerobot bench-decode bench-profile soak storm cpus repeat images-from-source faults fuzz gpu-kit check format clean site bench-slow-network bench-plan bench-text network-policies
+.PHONY: help run build install release test arm arm-cluster bench bench-operator bench-trainer bench-logs bench-tokenizer bench-lerobot bench-decode bench-profile bench-builds soak storm cpus repeat images-from-source faults fuzz gpu-kit check format clean site bench-slow-network bench-plan bench-text network-policies
 
 export TRAININGJOB_CACHE ?= $(HOME)/.cache/trainingjob
 export CCACHE_DIR ?= $(TRAININGJOB_CACHE)/ccache
@@ -98,6 +98,12 @@ bench-profile:  ## samples where a step of GPT-2 nano spends the CPU, ours and P
 	cmake --preset dev --log-level=WARNING >/dev/null
 	cmake --build --preset dev --target trainer trainer-engine
 	tests/bench/trainer/cpu_profile.py
+
+bench-builds:  ## is build/dev slower than another build, before=FOLDER, such as an earlier checkout's build/dev? (seven minutes)
+	tools/deps build
+	cmake --preset dev --log-level=WARNING >/dev/null
+	cmake --build --preset dev --target trainer-engine
+	tests/bench/trainer/two_builds.py $(or $(before),$(error before=FOLDER is missing: the folder of another build)) build/dev
 
 bench-plan:  ## holds `trainer plan` to runs over shaped links (ten minutes; root)
 	tools/deps build

@@ -17,6 +17,7 @@ from support import processes, robot_arm  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 WORK = ROOT / "build/bench/trainer"
+TEXT = ROOT / "manifests/examples/text"
 TRAINER = pathlib.Path(os.environ.get("TJ_BUILD") or ROOT / "build/dev").resolve() / "trainer/trainer"
 STEP_SECONDS_MIN = 1e-5  # of lines that a late reader gets all at once
 STEP = re.compile(r"step (\d+)/\d+ \| loss ([0-9.einf+-]+)")
