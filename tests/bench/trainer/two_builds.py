@@ -11,11 +11,9 @@ the same step that differ count as failed.
 import argparse
 import os
 import pathlib
-import re
 import shutil
 import signal
 import statistics
-import subprocess
 import sys
 import time
 
@@ -23,56 +21,61 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import contenders  # noqa: E402
+from support.processes import Process  # noqa: E402
 
 TURN_SECONDS = 1.5
-CORE = "0"
+STEPS_MAX = 100_000
 WARM_UP_STEPS = 10
 START_SECONDS_MAX = 120
 PARTS = 10
-LOSS = re.compile(r"^step (\d+)/\d+ \| loss (\S+)", re.MULTILINE)
 
 
 class Build:
-    def __init__(self, name, folder, steps):
+    def __init__(self, name, folder):
         out = contenders.WORK / "two_builds" / name
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(parents=True)
-        self.log = out / "log"
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(
-                ["taskset", "--cpu-list", CORE, folder / "trainer/trainer-engine", "train", "--model", "gpt2-nano", "--data", contenders.TEXT,
-                 "--steps", str(steps), "--threads", "1", "--log-every", "1", "--out", out],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+        self.engine = folder / "trainer/trainer-engine"
+        self.process = Process(["taskset", "--cpu-list", contenders.core_of(0), self.engine, "train", "--model", "gpt2-nano",
+                                "--data", contenders.TEXT, "--steps", STEPS_MAX, "--threads", "1", "--log-every", "1", "--out", out], out / "log")
 
     def losses(self):
         """By step; the log's last line may be half written."""
-        whole, _, _ = self.log.read_text().rpartition("\n")
-        return {int(step): loss for step, loss in LOSS.findall(whole)}
+        whole, _, _ = self.process.log.read_text().rpartition("\n")
+        return {int(step): loss for step, loss in contenders.STEP.findall(whole)}
 
     def steps(self):
         return max(self.losses(), default=0)
 
+    def check(self, is_in_time=True):
+        if not is_in_time or not self.process.is_running():
+            sys.exit(f"tests/bench/trainer/two_builds.py: {self.engine} does not train:\n{self.process.last_words()}")
+
     def warm_up(self):
         ends = time.monotonic() + START_SECONDS_MAX
         while self.steps() < WARM_UP_STEPS:
-            if self.process.poll() is not None or time.monotonic() > ends:
-                sys.exit(f"tests/bench/trainer/two_builds.py: {self.process.args[3]} does not train:\n{self.log.read_text()[-1000:]}")
+            self.check(time.monotonic() < ends)
             time.sleep(0.1)
-        self.process.send_signal(signal.SIGSTOP)
+        self.process.popen.send_signal(signal.SIGSTOP)
 
     def turn(self):
-        self.process.send_signal(signal.SIGCONT)
+        self.process.popen.send_signal(signal.SIGCONT)
         time.sleep(TURN_SECONDS)
-        self.process.send_signal(signal.SIGSTOP)
+        self.process.popen.send_signal(signal.SIGSTOP)
+        self.check()
+
+    def end(self):
+        self.process.popen.kill()
+        self.process.popen.wait()
 
 
-def measure(builds, seconds):
-    """Steps that each made, (before, after), in each part of the time."""
+def measure(builds, turns):
+    """Steps that each made, (before, after), in each part of the time, of `turns` turns for each."""
     made = []
     for _ in range(PARTS):
         began = [build.steps() for build in builds]
-        for pair in range(max(1, round(seconds / PARTS / TURN_SECONDS / len(builds)))):
-            for build in builds if pair % 2 else reversed(builds):
+        for turn in range(turns):
+            for build in builds if turn % 2 else reversed(builds):
                 build.turn()
         made.append([build.steps() - first for build, first in zip(builds, began)])
     return made
@@ -84,21 +87,20 @@ def main():
     parser.add_argument("after", type=pathlib.Path)
     parser.add_argument("--seconds", type=float, default=360)
     options = parser.parse_args()
+    turns = max(1, round(options.seconds / 2 / PARTS / TURN_SECONDS))
     builds = []
     try:
         for name, folder in (("before", options.before), ("after", options.after)):
-            builds.append(Build(name, folder.resolve(), steps=100_000))
+            builds.append(Build(name, folder.resolve()))
             builds[-1].warm_up()
-        made = measure(builds, options.seconds)
+        made = measure(builds, turns)
     finally:
         for build in builds:
-            build.process.kill()
-            build.process.wait()
+            build.end()
     before, after = (sum(steps) for steps in zip(*made))
     parts = [steps[1] / steps[0] for steps in made if steps[0]]
-    seconds = options.seconds / len(builds)
     print(f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}, gpt2-nano, one thread, in turns of {TURN_SECONDS} s")
-    print(f"before {before} steps, after {after}, {seconds:.0f} s each: {after / before:.3f}; "
+    print(f"before {before} steps, after {after}, {PARTS * turns * TURN_SECONDS:.0f} s each: {after / before:.3f}; "
           f"by parts {min(parts):.3f} to {max(parts):.3f}, median {statistics.median(parts):.3f}")
     losses = [build.losses() for build in builds]
     both = sorted(set(losses[0]) & set(losses[1]))
